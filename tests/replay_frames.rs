@@ -66,6 +66,12 @@ fn insert<'s>(replay: &mut Replay<'s>, area: StagingArea<'s>, names: &[Target], 
     }
 }
 
+/// The first `rows` transitions of the episode, through the first staging area, with the frames that they show.
+fn fill<'s>(replay: &mut Replay<'s>, segment: &'s Segment, rows: usize) {
+    let names: Vec<Target> = (0..rows + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+    (0..rows).for_each(|number| insert(replay, area(segment, 0), &names, number));
+}
+
 fn assert_shows_its_frames(batch: &Batch) -> BTreeSet<usize> {
     let (now, next) = (batch.column(0).as_u8(), batch.column(2).as_u8());
     let mut numbers = BTreeSet::new();
@@ -85,8 +91,7 @@ fn stacks_come_back_as_they_were_named_whether_prioritized_or_uniform() {
     for fanout in [0, 4, 16] {
         let segment = segment(64, 80, fanout);
         let mut replay = join(&segment, 0);
-        let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
-        (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+        fill(&mut replay, &segment, 64);
         let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(1));
         let mut seen = BTreeSet::new();
         for _ in 0..20 {
@@ -94,7 +99,7 @@ fn stacks_come_back_as_they_were_named_whether_prioritized_or_uniform() {
             seen.append(&mut assert_shows_its_frames(&batch));
         }
         assert_eq!(seen.len(), 64, "every transition is drawn");
-        assert_eq!(replay.frames().expect("frames").written(), names.len() as u64, "each frame is stored once");
+        assert_eq!(replay.frames().expect("frames").written(), (64 + STACK) as u64, "each frame is stored once");
     }
 }
 
@@ -102,8 +107,7 @@ fn stacks_come_back_as_they_were_named_whether_prioritized_or_uniform() {
 fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree() {
     let segment = segment(64, 80, 16);
     let mut replay = join(&segment, 0);
-    let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
-    (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    fill(&mut replay, &segment, 64);
     let before = replay.tree().expect("a tree").total();
     // The ring holds 80 frames, 67 are there: 23 more overwrite the ten oldest.
     (0..23).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
@@ -122,8 +126,7 @@ fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree
 fn a_uniform_replay_with_far_too_few_frames_says_so() {
     let segment = segment(4_096, 8, 0);
     let mut replay = join(&segment, 0);
-    let names: Vec<Target> = (0..4_096 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
-    (0..4_096).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    fill(&mut replay, &segment, 4_096);
     let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(4));
     let error = drawn.expect_err("five transitions have their frames");
     assert!(matches!(error, SampleError::FramesGone { .. }), "{error}");
@@ -134,8 +137,7 @@ fn a_uniform_replay_with_far_too_few_frames_says_so() {
 fn a_prioritized_replay_whose_every_transition_has_lost_a_frame_says_so() {
     let segment = segment(64, 80, 16);
     let mut replay = join(&segment, 0);
-    let names: Vec<Target> = (0..64 + STACK).map(|step| replay.write_frame(&frame(step))).collect();
-    (0..64).for_each(|number| insert(&mut replay, area(&segment, 0), &names, number));
+    fill(&mut replay, &segment, 64);
     (0..80).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
     let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(5));
     let error = drawn.expect_err("no transition has its frames");
@@ -147,8 +149,7 @@ fn a_prioritized_replay_whose_every_transition_has_lost_a_frame_says_so() {
 fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_what_has_vanished() {
     let segment = segment(64, 80, 16);
     let mut writer = join(&segment, 0);
-    let names: Vec<Target> = (0..64 + STACK).map(|step| writer.write_frame(&frame(step))).collect();
-    (0..64).for_each(|number| insert(&mut writer, area(&segment, 0), &names, number));
+    fill(&mut writer, &segment, 64);
     (0..23).for_each(|step| _ = writer.write_frame(&frame(1_000 + step)));
     let before = writer.tree().expect("a tree").total();
     let tree = || segment.words(Region::Tree).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<u64>>();

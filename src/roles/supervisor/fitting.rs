@@ -1,24 +1,15 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
+use super::windows::Windows;
 use super::{Prepared, SupervisorError, refuse};
-use crate::adaptation::{
-    AdaptationError, Hold, Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict, Window,
-};
+use crate::adaptation::{AdaptationError, Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
-use crate::config::{Config, Key, Loaded, Rows};
+use crate::config::{Config, Key, Loaded};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
 
-/// Length of a window: so many seconds, and longer where fewer updates are made in it,
-/// since one more or less would then count for too much.
-const WINDOW_S: f64 = 1.0;
-const LEAST_UPDATES: u64 = 20;
-const LONGEST_WINDOW_S: f64 = 10.0;
-/// The same where each batch is learned from in several updates, which come together or not at all.
-const LEAST_BATCHES: u64 = 10;
-const LONGEST_WINDOW_OF_BATCHES_S: f64 = 60.0;
 /// The most actors for each core, and the most times the configured environments, where nothing is said of either.
 const ACTORS_PER_CORE: usize = 2;
 const TIMES_THE_ENVIRONMENTS: usize = 4;
@@ -76,51 +67,11 @@ pub(super) fn is_graded(config: &Config) -> bool {
     algorithm.exploration == Exploration::ApeX || algorithm.exploration_noise_spread != 1.0
 }
 
-/// How much a window has to hold.
-#[derive(Clone, Copy)]
-struct Least {
-    updates: u64,
-    /// A window is over after so long whatever it holds.
-    longest_s: f64,
-}
-
-impl Least {
-    fn of(config: &Config) -> Self {
-        let parts = if config.learns_in_parts() { config.algorithm.minibatches } else { 1 };
-        match config.uses_of_fragments().map_or(1, |(_, uses)| uses) * parts {
-            1 => Self { updates: LEAST_UPDATES, longest_s: LONGEST_WINDOW_S },
-            updates => Self { updates: LEAST_UPDATES.max(LEAST_BATCHES * updates as u64), longest_s: LONGEST_WINDOW_OF_BATCHES_S },
-        }
-    }
-}
-
-/// How often a rate limiter has each transition drawn.
-struct Ratio {
-    samples_per_insert: f64,
-    hold: Hold,
-    configured_batch: usize,
-}
-
-impl Ratio {
-    /// That of a run of transitions; `None` where nothing holds its sides together, and of fragments, each of which is taken once.
-    fn of(config: &Config) -> Option<Self> {
-        let samples_per_insert = config.replay.samples_per_insert.filter(|_| config.rows() == Rows::Transitions)?;
-        Some(Self { samples_per_insert, hold: config.adaptation.hold, configured_batch: config.learner.batch_size })
-    }
-
-    /// With `batch_size` in force.
-    fn with(&self, batch_size: usize) -> f64 {
-        self.hold.samples_per_insert(self.samples_per_insert, self.configured_batch, batch_size)
-    }
-}
-
 /// A tuner at work.
 pub(super) struct Fitting {
     tuner: Tuner,
-    ratio: Option<Ratio>,
-    least: Least,
+    windows: Windows,
     wanted: Setting,
-    last: Option<Snapshot>,
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
@@ -138,8 +89,7 @@ impl Fitting {
         let begun = Found { home: start(config), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted)?;
-        let (ratio, least) = (Ratio::of(config), Least::of(config));
-        Ok(Some(Self { tuner, ratio, least, wanted, last: None, incident: None, tried, accepted, has_said_so: false }))
+        Ok(Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false }))
     }
 
     /// The setting that is to be in force.
@@ -178,19 +128,13 @@ impl Fitting {
 
     /// Take in a moment of the run, in which `in_force` was its setting. Nothing comes of it before a whole window has passed.
     pub(super) fn look(&mut self, now: &Snapshot, in_force: Setting) -> Option<Step> {
-        let last = self.last.get_or_insert_with(|| now.clone());
-        let elapsed_s = now.wall_s - last.wall_s;
-        let is_long_enough = now.updates.saturating_sub(last.updates) >= self.least.updates || elapsed_s >= self.least.longest_s;
         // What cannot be started is not waited for: it would fail on.
         let is_refuted = self.tuner.is_on_trial() && matches!(self.incident, Some(Incident::ProcessFailed(_)));
-        if (elapsed_s < WINDOW_S || !is_long_enough) && !is_refuted {
+        if !self.windows.is_over(now) && !is_refuted {
             return None;
         }
         let usable_cores = cores::usable_now();
-        let measured = window(last, now, elapsed_s, usable_cores);
-        let inserted_per_s = now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s;
-        let window = self.ratio.as_ref().map_or(measured, |ratio| lasting(measured, inserted_per_s, ratio.with(in_force.batch_size)));
-        self.last = Some(now.clone());
+        let window = self.windows.next(now, in_force, usable_cores);
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
@@ -221,31 +165,6 @@ impl Fitting {
         let probe = self.tuner.unfinished(wall_s);
         self.tried += u64::from(probe.is_some());
         probe
-    }
-}
-
-/// What happened from `last` to `now`.
-fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
-    let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
-    let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
-    Window {
-        env_steps_per_s: rate(last.env_steps, now.env_steps),
-        learned_per_s: rate(last.learned, now.learned),
-        cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
-        learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
-        actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
-    }
-}
-
-/// What lasts of a window. Either side may be ahead of the other by the error band of the rate limiter, and live on that or make it up for
-/// longer than a trial takes: what it does beyond the other says nothing of the setting.
-fn lasting(window: Window, inserted_per_s: f64, samples_per_insert: f64) -> Window {
-    // Steps come evenly and rows with each flush; rows of others come without steps.
-    let allowed_per_s = samples_per_insert * inserted_per_s.max(window.env_steps_per_s);
-    Window {
-        env_steps_per_s: window.env_steps_per_s * (window.learned_per_s / allowed_per_s).min(1.0),
-        learned_per_s: window.learned_per_s.min(allowed_per_s),
-        ..window
     }
 }
 
@@ -303,48 +222,5 @@ mod tests {
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
         assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
         assert!(refused.contains("replay.capacity of 1000"), "{refused}");
-    }
-
-    #[test]
-    fn rates_and_shares_are_those_of_the_window_alone() {
-        let mut last = Snapshot { wall_s: 10.0, env_steps: 1_000, learned: 5_000, ..Snapshot::default() };
-        (last.actors, last.learners) = (2, 1);
-        let mut now = Snapshot { wall_s: 12.0, env_steps: 3_000, learned: 11_400, ..last.clone() };
-        now.effort.processor_s = 3.0;
-        now.actor_time.limiter_wait_s = 1.0;
-        now.learner_time.limiter_wait_s = 0.5;
-        let found = window(&last, &now, 2.0, 2);
-        let expected =
-            Window { env_steps_per_s: 1_000.0, learned_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
-        assert_eq!(found, expected);
-    }
-    #[test]
-    fn what_one_side_does_beyond_the_other_does_not_count() {
-        let window = |env_steps_per_s, learned_per_s| Window {
-            env_steps_per_s,
-            learned_per_s,
-            cores_used: 0.5,
-            learners_wait: 0.0,
-            actors_wait: 0.0,
-        };
-        // Learners that live on what there is, actors that fill it, and both in balance; each transition is drawn 128 times.
-        let cases = [([195.0, 300.0], [195.0, 195.0]), ([400.0, 300.0], [300.0, 300.0]), ([250.0, 250.0], [250.0, 250.0])];
-        for ([steps, updates], [lasting_steps, lasting_updates]) in cases {
-            let found = lasting(window(steps, updates * 128.0), steps, 128.0);
-            assert_eq!(found, window(lasting_steps, lasting_updates * 128.0));
-        }
-        let of_guests = lasting(window(0.0, 300.0), 400.0, 1.0);
-        assert_eq!(of_guests.learned_per_s, 300.0);
-    }
-
-    #[test]
-    fn a_window_holds_whole_batches_where_each_is_learned_from_in_several_updates() {
-        let least = |config: &Config| (Least::of(config).updates, Least::of(config).longest_s);
-        assert_eq!(least(&config(|_| {})), (20, 10.0));
-        let ppo = config(|config| {
-            config.algorithm.name = "ppo".into();
-            (config.algorithm.epochs, config.algorithm.minibatches) = (4, 16);
-        });
-        assert_eq!(least(&ppo), (640, 60.0));
     }
 }

@@ -26,6 +26,7 @@ mod slots;
 mod standstill;
 mod watch;
 mod weights;
+mod windows;
 
 pub use neighbours::Neighbour;
 pub use plan::{Plan, PlanError};
