@@ -14,6 +14,7 @@ use shoal::config::schema::Engine;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
 use shoal::experience::transition::{ACTION, DISCOUNT, NEXT_OBSERVATION, OBSERVATION, REWARD};
 use shoal::replay::Batch;
+use shoal::segment::system;
 use support::ThreadTime;
 
 const OBSERVATIONS: usize = 17;
@@ -31,6 +32,8 @@ fn half_cheetah() -> EnvironmentSpec {
 }
 
 fn updates(criterion: &mut Criterion<ThreadTime>) {
+    // As in every run.
+    system::keep_freed_memory();
     let mut group = criterion.benchmark_group("actor_critic_updates");
     group.throughput(Throughput::Elements(1));
     let engines = if cfg!(feature = "torch") { vec![Engine::Cpu, Engine::Torch] } else { vec![Engine::Cpu] };

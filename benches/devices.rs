@@ -9,6 +9,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use shoal::config::schema::Engine;
 use shoal::networks::{self, Device, Head, InputSpec, NetworkSpec};
+use shoal::segment::system;
 use shoal::values::{ValueType, Values};
 
 /// The critic of HalfCheetah, the network of Rally's presets, and that of Mnih et al. 2015.
@@ -39,6 +40,8 @@ fn places() -> Vec<(String, Engine, Device)> {
 }
 
 fn devices(criterion: &mut Criterion) {
+    // As in every run.
+    system::keep_freed_memory();
     let mut group = criterion.benchmark_group("devices");
     for (name, spec, batches) in specs() {
         for (place, engine, device) in places() {

@@ -10,6 +10,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_gr
 use shoal::{
     config::schema::Engine,
     networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak},
+    segment::system,
     values::{ValueType, Values},
 };
 use support::ThreadTime;
@@ -122,6 +123,8 @@ fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
 }
 
 fn network_engines(criterion: &mut Criterion<ThreadTime>) {
+    // As in every run.
+    system::keep_freed_memory();
     let mut group = criterion.benchmark_group("network_engines");
     let engines = if cfg!(feature = "torch") { vec![Engine::Cpu, Engine::Torch] } else { vec![Engine::Cpu] };
     for hidden in [64, 256] {

@@ -1,8 +1,7 @@
 //! How a user names a run: by the process id of its supervisor, or by its folder, such as `runs/latest`.
 
-use std::convert::Infallible;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -40,8 +39,8 @@ pub enum RunNameError {
     /// Its supervisor was killed.
     #[error(
         "the run in {folder} is gone: its supervisor, process {pid}, was killed before it could note an end; if it \
-         wrote a checkpoint, `shoal resume {folder}` goes on from there (a run that was started with another XDG_RUNTIME_DIR is seen with \
-         that one alone)"
+         wrote a checkpoint, `shoal resume {folder}` goes on from there (one in another container, or on another machine, is seen from \
+         there alone)"
     )]
     Killed {
         /// The folder, as it can be typed.
@@ -49,13 +48,22 @@ pub enum RunNameError {
         /// Process id that the supervisor had.
         pid: u32,
     },
+    /// Its supervisor lives, and is not announced here.
+    #[error(
+        "the run in {folder} is not announced here, though its supervisor, process {pid}, lives: it is just beginning, and can be named in \
+         a moment; or it was started with another XDG_RUNTIME_DIR, and is seen with that one alone; or this is a copy of its folder"
+    )]
+    Unannounced {
+        /// The folder, as it can be typed.
+        folder: String,
+        /// Process id of the supervisor.
+        pid: u32,
+    },
 }
 
-impl FromStr for RunName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| Self::Folder(text.into()), Self::Supervisor))
+impl From<OsString> for RunName {
+    fn from(typed: OsString) -> Self {
+        typed.to_str().and_then(|text| text.parse().ok()).map_or_else(|| Self::Folder(typed.into()), Self::Supervisor)
     }
 }
 
@@ -79,7 +87,8 @@ impl RunName {
         let folder = word(path);
         Err(match record.finished {
             Some(finished) => RunNameError::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
-            None => RunNameError::Killed { folder, pid },
+            None if record.has_lost_its_supervisor() => RunNameError::Killed { folder, pid },
+            None => RunNameError::Unannounced { folder, pid },
         })
     }
 }
@@ -103,7 +112,17 @@ mod tests {
 
     #[test]
     fn a_number_is_a_process_and_everything_else_a_folder() {
-        assert_eq!("123".parse(), Ok(RunName::Supervisor(123)));
-        assert_eq!("runs/latest".parse(), Ok(RunName::Folder("runs/latest".into())));
+        let [number, folder] = ["123", "runs/latest"].map(OsString::from);
+        assert_eq!(RunName::from(number), RunName::Supervisor(123));
+        assert_eq!(RunName::from(folder), RunName::Folder("runs/latest".into()));
+    }
+
+    #[test]
+    fn a_run_whose_supervisor_lives_was_not_killed() {
+        let place = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+        let folder = RunFolder::create(place.path(), "beginning", "").unwrap();
+        let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err();
+        assert!(matches!(error, RunNameError::Unannounced { pid, .. } if pid == std::process::id()), "{error}");
     }
 }

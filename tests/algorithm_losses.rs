@@ -1,5 +1,6 @@
-//! Losses, gradients and whole updates of every algorithm equal those of a reference that was written from the papers, with
-//! automatic differentiation by PyTorch's libtorch in f64: from the same weights, the same batches and the same noise.
+//! Losses, gradients and whole updates of DQN, DDPG, TD3 and SAC equal those of a reference that was written from the papers, with
+//! automatic differentiation by PyTorch's libtorch in f64: from the same weights, the same batches and the same noise. Those of APPO and
+//! PPO are in `policy_gradients.rs`.
 #![cfg(feature = "torch")]
 
 mod algorithm_support;

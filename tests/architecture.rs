@@ -35,7 +35,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
     ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable"]),
     ("presets", &["config", "telemetry"]),
-    ("seeds", &["segment", "telemetry", "readable"]),
+    ("seeds", &["checkpoint", "segment", "telemetry", "readable"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
     (
         "inspector",
@@ -54,7 +54,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
             "telemetry",
         ],
     ),
-    ("dashboard", &["config", "inspector", "machine", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
+    ("dashboard", &["config", "inspector", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (

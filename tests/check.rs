@@ -2,6 +2,8 @@
 
 mod namespaces;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -56,6 +58,16 @@ fn a_device_that_is_not_there_is_refused_before_anything_starts() {
         let said = refusal(folder.path(), &[&["--set", "learner.device=cuda:250"], flags].concat());
         assert!(said.starts_with("error: --set learner.device=cuda:250: learner.device = \"cuda:250\": "), "{said}");
         assert!(said.lines().count() <= 3, "{said}");
+    }
+}
+
+#[cfg(not(feature = "torch"))]
+#[test]
+fn an_engine_that_this_build_lacks_is_refused_by_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [&["--check"][..], &[], &["--set", "learner.device=cuda:0"]] {
+        let said = refusal(folder.path(), &[&["--set", "network.engine=torch"], flags].concat());
+        assert!(said.starts_with("error: --set network.engine=torch: network.engine = \"torch\": the libtorch engine"), "{said}");
     }
 }
 
@@ -116,6 +128,17 @@ fn a_run_folder_in_which_nothing_can_be_made_is_refused_by_its_key() {
     for flags in [&["--check"][..], &[]] {
         let said = refusal(folder.path(), &[&["--set", "run.folder=/proc/self/runs"], flags].concat());
         assert!(said.contains("run.folder = \"/proc/self/runs\": no folder can be made in /proc/self"), "{said}");
+    }
+}
+
+#[test]
+fn a_run_folder_whose_path_no_record_can_hold_is_refused_by_its_key() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join(OsStr::from_bytes(b"run\xe9"));
+    std::fs::create_dir(&folder).unwrap();
+    for flags in [&["--check"][..], &[]] {
+        let said = refusal(&folder, flags);
+        assert!(said.contains("run.folder") && said.contains("is not UTF-8"), "{said}");
     }
 }
 

@@ -143,6 +143,38 @@ fn without_its_rows_a_run_begins_to_count_what_it_draws_anew() {
 }
 
 #[test]
+fn whoever_comes_after_lives_without_it_draws_from_no_stream_that_was_used_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let run = run_with(8, 100);
+    let begin = |segment: &Segment, role: Role, slot: usize| {
+        let slot = segment.processes().slot(slot);
+        let generation = slot.reserve(role, slot.index()).expect("it is free");
+        slot.release();
+        generation
+    };
+    for times in 1..=5 {
+        assert_eq!(begin(&run.segment, Role::Actor, 1), times);
+    }
+    run.slot(0).release();
+    checkpoints.write(content(&run)).unwrap();
+    let next_life = |role: Role, processes: usize| {
+        let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
+        let planned = |saved: Role, number: usize, _: usize| (saved == role && number < processes).then_some(number);
+        checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), RowsIn::Checkpoint, planned).unwrap();
+        let role_of = |slot: usize| segment.processes().slot(slot).role();
+        assert_eq!(role_of(7), None, "nobody has had it");
+        let began: Vec<u64> = (0..processes).map(|slot| begin(&segment, role, slot)).collect();
+        checkpoints.write(Content { segment: &segment, ..content(&run) }).unwrap();
+        began
+    };
+    assert_eq!(next_life(Role::Actor, 1), [6], "whoever is there remembers for who is not");
+    assert_eq!(next_life(Role::Synchronous, 1), [7]);
+    assert_eq!(next_life(Role::Synchronous, 1), [8]);
+    assert_eq!(next_life(Role::Actor, 3), [9; 3]);
+}
+
+#[test]
 fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());

@@ -254,6 +254,21 @@ fn who_comes_back_to_a_run_does_not_make_it_read_all_of_it_again() {
 }
 
 #[test]
+fn a_run_whose_folder_is_gone_is_told_to_open_pages_and_answered_to_no_other() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(Signal::SIGINT);
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let id = id_of(&run);
+    let mut page = dashboard.listen(&id);
+    page.wait_for("history", |_| true);
+    std::fs::remove_dir_all(run.run_folder().canonicalize().unwrap()).unwrap();
+    page.wait_for("state", |state| state["card"].is_null());
+    assert_eq!(dashboard.get(&format!("runs/{id}/events")).status, 404);
+    assert_eq!(dashboard.json("runs/"), serde_json::json!([]), "by which a page knows that its link is right");
+}
+
+#[test]
 fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));

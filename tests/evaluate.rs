@@ -2,9 +2,12 @@
 
 mod run_support;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use assert_cmd::Command;
+use nix::sys::signal::Signal;
 use run_support::{start, start_preset};
 use serde_json::Value;
 
@@ -43,6 +46,11 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
     assert!(success && out.contains(", greedy, seed 1") && out.contains("\ninterval "), "{out}{error}");
     let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "1"]);
     assert!(success && out.contains("\nreturn  ") && !out.contains("unknown") && !out.contains("\ninterval "), "{out}{error}");
+    // Moved to where no run begins.
+    let nameless = run.folder.path().join(OsStr::from_bytes(b"run\xe9"));
+    std::fs::rename(run.run_folder().canonicalize().unwrap(), &nameless).unwrap();
+    let (success, out, error) = evaluate_in(&nameless, &[".", "--json", "--weights", "last", "--episodes", "1"]);
+    assert!(success && out.contains("/weights/last.safetensors\""), "{out}{error}");
 }
 
 #[test]
@@ -126,15 +134,17 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
     assert_eq!(success, cfg!(feature = "mp4"), "{error}");
     assert!(if success { other.exists() } else { error.contains("--features mp4") }, "{error}");
 
-    let mut endless = run.program("evaluate");
-    endless.arg(&folder).args(["--episodes", "1000000000", "--video"]).arg(videos.path().join("endless.gif"));
-    let mut playing = endless.spawn().unwrap();
     let names = || std::fs::read_dir(videos.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let unfinished = || names().filter(|name| name.to_string_lossy().starts_with(".video.")).count();
-    run_support::wait_until("a video in the making", String::new, || unfinished() > 0);
-    run_support::kill(playing.id(), nix::sys::signal::Signal::SIGINT);
-    assert_eq!(playing.wait().unwrap().code(), Some(130));
-    assert_eq!(unfinished(), 0, "Ctrl+C leaves nothing of a video");
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mut endless = run.program("evaluate");
+        endless.arg(&folder).args(["--episodes", "1000000000", "--video"]).arg(videos.path().join("endless.gif"));
+        let mut playing = endless.spawn().unwrap();
+        run_support::wait_until("a video in the making", String::new, || unfinished() > 0);
+        run_support::kill(playing.id(), signal);
+        assert_eq!(playing.wait().unwrap().code(), Some(128 + signal as i32));
+        assert_eq!(unfinished(), 0, "{signal} leaves nothing of a video");
+    }
 }
 
 #[test]

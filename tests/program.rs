@@ -3,6 +3,7 @@
 mod run_support;
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -330,6 +331,24 @@ fn what_is_said_twice_or_of_several_seeds_and_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_configuration_from_a_pipe_is_taken_where_the_program_reads_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |environment: &str| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writeln!(writer, "[environment]\nid = \"{environment}\"").unwrap();
+        let mut piped = program("shoal", folder.path());
+        piped.args(["train", "/dev/stdin", "--check"]).current_dir(folder.path()).stdin(reader);
+        // The end of the pipe is that of the text.
+        drop(writer);
+        piped.output().unwrap()
+    };
+    let checked = check("CartPole-v1");
+    assert!(checked.status.success() && said(&checked).contains("CartPole-v1"), "{}", said(&checked));
+    let refused = check("gymnasium:CartPole-v1");
+    assert!(!refused.status.success() && said(&refused).contains("/dev/stdin can be read once"), "{}", said(&refused));
+}
+
+#[test]
 fn the_plan_of_several_seeds_is_checked_once() {
     let folder = tempfile::tempdir().unwrap();
     let checked = shoal(folder.path(), &["train", "cartpole_dqn", "--seeds", "7-9", "--jobs", "2", "--check"]);
@@ -392,6 +411,20 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     assert!(!refused.status.success() && said(&refused).contains(newest.to_str().unwrap()), "{}", said(&refused));
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
+}
+
+#[test]
+fn the_table_of_several_seeds_is_in_its_file_where_it_cannot_be_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    // Takes as little as a terminal that was closed meanwhile.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = program("shoal", folder.path());
+    command.args(with_changes(&["train", "CartPole-v1", "--seeds", "1"], SHORT)).current_dir(folder.path()).stdout(full);
+    let output = command.output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("seed 1 has ended"), "{}", said(&output));
+    let table = std::fs::read(seeds_folder(folder.path()).unwrap().join("seeds.json")).unwrap();
+    let table: Value = serde_json::from_slice(&table).unwrap();
+    assert!(table["seeds"][0]["seed"] == 1 && table["seeds"][0]["succeeded"] == true, "{table}");
 }
 
 #[test]

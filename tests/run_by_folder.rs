@@ -2,6 +2,8 @@
 
 mod run_support;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -25,6 +27,13 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
     let inspect = |arguments: &[&str]| output_of("inspect", &folder, arguments);
     let live = text(&inspect(&["runs/latest", "--interval-ms", "1"]));
     assert!(live.contains(&format!("pid {}", run.pid())) && live.contains("replay"), "{live}");
+    let elsewhere = |name: &str| {
+        let mut command = program(name, &folder.join("elsewhere"));
+        text(&command.arg("runs/latest").current_dir(&folder).output().unwrap())
+    };
+    let (seen, refused) = (elsewhere("inspect"), elsewhere("attach"));
+    assert!(seen.contains("its supervisor noted no end, and lives") && !seen.contains("killed"), "{seen}");
+    assert!(refused.contains("is not announced here") && !refused.contains("killed"), "{refused}");
 
     let attached = run.program("attach").arg("runs/latest").current_dir(&folder).stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the attached actor", |line| line["attached"].as_u64() == Some(1));
@@ -104,6 +113,10 @@ fn a_run_whose_supervisor_was_killed_is_told_from_one_that_ended() {
     assert!(report.contains("its supervisor noted no end") && report.contains("env steps"), "{report}");
     let refused = text(&output_of("attach", &folder, &["runs/latest"]));
     assert!(refused.contains("was killed before it could note an end"), "{refused}");
+    let nameless = folder.join(OsStr::from_bytes(b"run\xe9"));
+    std::fs::rename(folder.join("runs/latest").canonicalize().unwrap(), &nameless).unwrap();
+    let moved = text(&program("inspect", &folder).arg(&nameless).output().unwrap());
+    assert!(moved.contains("its supervisor noted no end, and is gone") && moved.contains("env steps"), "{moved}");
     let refused = text(&output_of("inspect", &folder, &["elsewhere"]));
     assert!(refused.contains("cannot open the run folder elsewhere"), "{refused}");
 }

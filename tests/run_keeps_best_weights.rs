@@ -2,7 +2,7 @@
 
 mod run_support;
 
-use run_support::{Supervised, number, start};
+use run_support::{Supervised, number, program, start, told};
 use serde_json::Value;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 
@@ -66,6 +66,8 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
     // As a full disk leaves them that takes no more lines.
     write_lines(&|line| line["is_best"] != true);
     let best = PolicyWeights::load(&weights).unwrap().metadata;
+    let inspected = |run: &Supervised| told(&program("inspect", run.folder.path()).arg(run.run_folder()).output().unwrap());
+    assert!(inspected(&run).contains("fresh episodes, confirmed"), "{}", inspected(&run));
     let (told, in_checkpoint) = best_without_evaluator(&mut run);
     assert_eq!((number(&told, "version"), number(&told, "episodes")), (best.parameter_version, best.evaluation.unwrap().episodes));
     assert_eq!(in_checkpoint, Some(best.environment_steps), "`keep_best` goes by this");
@@ -73,6 +75,7 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
     assert!(lines.iter().any(|line| line["is_best"] == true), "{lines:?}");
     write_lines(&|_| true);
     std::fs::remove_file(&weights).unwrap();
+    assert!(inspected(&run).contains("none confirmed"), "{}", inspected(&run));
     let (told, in_checkpoint) = best_without_evaluator(&mut run);
     assert!(told.is_null() && in_checkpoint.is_none(), "{told}, {in_checkpoint:?}");
 }

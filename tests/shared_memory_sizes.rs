@@ -12,9 +12,17 @@ use run_support::{segments_of, start};
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// A fresh file system of so many bytes for all shared memory.
+/// A fresh file system of so many bytes for all shared memory; 0 are without end.
 fn give(bytes: u64) {
     mount(&["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"], Path::new(SHARED_MEMORY));
+}
+
+/// How a short run ends, which leaves nothing, and what it says.
+fn short_run() -> (Option<i32>, String) {
+    let mut run = start(&["run.stop_env_steps=1000"]);
+    let code = run.wait().code();
+    run.assert_nothing_left();
+    (code, run.output())
 }
 
 #[test]
@@ -26,8 +34,7 @@ fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
         run.end_by(Signal::SIGTERM);
         for percent in [1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 100, 101, 105, 110, 125, 150, 200] {
             give(needed * percent / 100);
-            let mut run = start(&["run.stop_env_steps=1000"]);
-            let (code, said) = (run.wait().code(), run.output());
+            let (code, said) = short_run();
             if percent < 100 {
                 assert!(code == Some(1) && said.contains(SHARED_MEMORY), "with {percent} %: {code:?}, {said}");
             } else if percent > 100 {
@@ -35,8 +42,10 @@ fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
             } else {
                 assert!(code == Some(0) || code == Some(1) && said.contains(SHARED_MEMORY), "with {percent} %: {code:?}, {said}");
             }
-            run.assert_nothing_left();
         }
+        give(0);
+        let (code, said) = short_run();
+        assert_eq!(code, Some(0), "without a limit: {said}");
     });
 }
 

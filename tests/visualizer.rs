@@ -137,31 +137,39 @@ fn videos_that_cannot_be_written_cost_no_picture() {
     picture(&run, |caption, _| caption.version > before.version + 20);
     run.wait_for_log("visualizer 0: a video is missing");
     assert!(!run.log().contains("visualizer 0 (pid"), "it has not failed: {}", run.log());
+    fs::remove_file(&videos).unwrap();
+    run.look_for("no more word about it", |run| (!words(run).contains("a video is missing")).then_some(()));
     run.end_by(Signal::SIGINT);
 }
 
 #[test]
-fn a_video_that_is_half_made_when_the_run_ends_goes_with_its_visualizer() {
-    let mut run = showing(&["visualizer.video_interval_s=0.001"]);
-    let videos = run.run_folder().join("videos");
-    let half_made = || {
-        let entries = fs::read_dir(&videos).into_iter().flatten().flatten().map(|entry| entry.path());
-        entries.filter(|path| path.extension().is_none_or(|end| end != "gif")).count()
-    };
-    let pid = run.wait_for_process("visualizer");
-    let watchdog = Watchdog::new("a video that is half made");
-    loop {
-        kill(pid, Signal::SIGSTOP);
-        // The signal takes a moment.
-        std::thread::sleep(Duration::from_millis(20));
-        if half_made() > 0 {
-            break;
+fn a_video_that_is_half_made_when_the_run_ends_or_its_supervisor_is_killed_goes_with_its_visualizer() {
+    for is_killed in [false, true] {
+        let mut run = showing(&["visualizer.video_interval_s=0.001"]);
+        let videos = run.run_folder().join("videos");
+        let half_made = || {
+            let entries = fs::read_dir(&videos).into_iter().flatten().flatten().map(|entry| entry.path());
+            entries.filter(|path| path.extension().is_none_or(|end| end != "gif")).count()
+        };
+        let pid = run.wait_for_process("visualizer");
+        let watchdog = Watchdog::new("a video that is half made");
+        loop {
+            kill(pid, Signal::SIGSTOP);
+            // The signal takes a moment.
+            std::thread::sleep(Duration::from_millis(20));
+            if half_made() > 0 {
+                break;
+            }
+            kill(pid, Signal::SIGCONT);
+            watchdog.pause(Duration::from_millis(7), || run.log());
         }
-        kill(pid, Signal::SIGCONT);
-        watchdog.pause(Duration::from_millis(7), || run.log());
+        if is_killed {
+            run.kill()
+        } else {
+            run.end_by(Signal::SIGINT)
+        }
+        assert_eq!(half_made(), 0);
     }
-    run.end_by(Signal::SIGINT);
-    assert_eq!(half_made(), 0);
 }
 
 #[test]

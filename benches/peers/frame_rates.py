@@ -8,9 +8,11 @@ as it is, adapting, split in two and with two learners, beside Stable-Baselines3
 `rates` runs each as it comes, and all but the adapting run at every setting of environment processes and batch; the best is what trains most
 transitions per second. `goals` runs it as it comes, and at its best where `--best` names what `rates --out` wrote. Each makes
 one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has 400-300) and may
-use every core. Rates are taken once learning has begun; of Shoal from its own metrics, of the others from their counters. A goal
-counts when fresh episodes confirm it (confirmation.py). What the libraries spend on routine evaluations, imports and building is
-not counted; Shoal is counted from the start of the command to its exit. All take turns, round by round.
+use every core. Rates are taken once learning has begun; of Shoal from its own metrics, of the others from their counters; those of
+the adapting run from another one, with the options of its closing report. A goal counts when fresh episodes confirm it
+(confirmation.py). What the libraries spend on routine evaluations, imports and building is not counted, but the compilation of
+sbx's first updates, 3 to 4 s, is in its time to a goal; Shoal is counted from the start of the command to its exit. All take turns,
+round by round.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -67,15 +69,22 @@ def preset(environment, algorithm):
 
 
 def our_rates(arguments, algorithm, environment, setting, variant, seed):
-    overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
-    with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
+    config, overrides = preset(environment, algorithm), [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
+    if "adapting" in variant:
+        overrides = fitted(arguments, config, overrides)
+    with runs.Run(arguments.supervisor, config, overrides) as run:
         while not any(line["updates"] > 50 for line in run.metrics()):
             time.sleep(0.05)
-        if "adapting" in variant:
-            time.sleep(arguments.search_s)
         rate, cores = runs.watch(run, arguments.seconds)
     found = {"env_steps_per_s": rate("env_steps"), "updates_per_s": rate("updates"), "samples_per_s": rate("learned")}
     return {**found, "cores": sum(cores)}
+
+
+def fitted(arguments, config, overrides):
+    """What an adapting run ends with, as overrides of one that no longer searches: of a search, rates may be those of a setting on trial."""
+    with runs.Run(arguments.supervisor, config, [*overrides, f"run.stop_wall_s={arguments.search_s}"]) as run:
+        run.wait(arguments.search_s + 60)
+        return [*(override for override in overrides if not override.startswith("adaptation.")), *run.fitted()]
 
 
 def our_goal(arguments, algorithm, environment, setting, variant, seed):
@@ -189,15 +198,18 @@ def main():
     parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
     parser.add_argument("--seeds", type=int, default=3, help="rounds")
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
-    parser.add_argument("--search-s", type=float, default=120, help="how long the adapting run searches before its rates are taken")
+    parser.add_argument("--search-s", type=float, default=120, help="how long an adapting run searches for what its rates are then taken with")
     parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed by then counts as this long")
     parser.add_argument("--best", help="what `rates --out` wrote: goals at the best setting of each, too")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    rows = list({"rates": rates, "goals": goals}[arguments.what](arguments, peers.python()))
-    print(f"{runs.table(rows)}\n\n{runs.machine()}")
-    runs.write(arguments.out, {"machine": runs.machine(), "rows": rows})
+    rows = []
+    for row in {"rates": rates, "goals": goals}[arguments.what](arguments, peers.python()):
+        rows.append(row)
+        print(runs.table([row]), flush=True)
+        runs.write(arguments.out, {"machine": runs.machine(), "rows": rows})
+    print(f"\n{runs.table(rows)}\n\n{runs.machine()}")
 
 
 if __name__ == "__main__":

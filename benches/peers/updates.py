@@ -8,7 +8,8 @@ and publication included) whose actor steps once per thousand updates. Time is t
 process; every library is bound to one core. Libraries take turns, batch size by batch size. DQN is compared with
 Stable-Baselines3 alone: sbx has no convolutions for it.
 
-With `--device cuda:0` learners of both compute there, and what counts is time on the wall; sbx, whose JAX would need a GPU build of its own, is left out.
+With `--device cuda:0` learners of both compute there, what counts is time on the wall, and the library is bound to no core; sbx, whose JAX
+would need a GPU build of its own, is left out.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -53,8 +54,9 @@ CASES = {
 
 def peer(library, name, batch_size, seconds, device):
     """One measurement of a library, in the virtual environment."""
-    # Before anything counts the cores: sbx takes all it finds, whatever the variables say.
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if device == "cpu":
+        # Before anything counts the cores: sbx takes all it finds, whatever the variables say.
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import gymnasium
     import numpy
 
@@ -116,8 +118,8 @@ def ours(arguments, name, batch_size, seconds):
     case = CASES[name]
     overrides = [
         f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={case.capacity}",
-        f"replay.min_size={case.capacity // 2}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
-        f"actor.random_steps={case.capacity // 2}", f"learner.device={arguments.device}", *case.overrides, *arguments.set,
+        f"replay.min_size={case.capacity}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
+        f"actor.random_steps={case.capacity}", f"learner.device={arguments.device}", *case.overrides, *arguments.set,
         "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
     ]
     with runs.Run(arguments.supervisor, case.config, overrides) as run:

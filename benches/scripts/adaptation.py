@@ -45,6 +45,14 @@ CASES = {
         "ranges": ["adaptation.most_actors=4", "adaptation.most_environments=4"],
         "grid": [(actors, environments) for actors in (1, 2, 4) for environments in (1, 2, 4)],
     },
+    # A batch has eight fragments, so there are no more environments than that.
+    "CartPole, PPO, steps that sleep for 1 ms": {
+        "preset": "cartpole_ppo",
+        "overrides": ["environment.step_delay_us=1000"],
+        "begin": ["actor.count=1", "actor.environments=1"],
+        "ranges": ["adaptation.most_actors=8", "adaptation.most_environments=1"],
+        "grid": [(1, 1), (1, 8), (2, 1), (2, 4), (4, 1), (4, 2), (8, 1)],
+    },
     # One learner wants more than one actor of this: for machines of many cores.
     "HalfCheetah, every transition drawn once": {
         "preset": "halfcheetah_sac",
@@ -78,8 +86,7 @@ def search(supervisor, case, search_s):
     adapting = ["adaptation.enabled=true", "adaptation.freeze_after=1", *case["begin"], *case["ranges"]]
     with runs.Run(supervisor, config, [*FOREVER, *case["overrides"], *adapting, f"run.stop_wall_s={search_s}"]) as run:
         run.wait(search_s + 60)
-        fitted, probes = run.summary()["fitted"], run.lines("adaptation.jsonl")
-    options = [word for word in fitted.split(";")[0].split() if word != "--set"]
+        options, probes = run.fitted(), run.lines("adaptation.jsonl")
     accepted = [probe for probe in probes if probe["verdict"] == "accepted"]
     return options, accepted[-1]["wall_s"] if accepted else 0.0, len(probes)
 
@@ -121,12 +128,11 @@ def scores(supervisor, case, seeds, steps):
             run.wait(3600)
             found = run.evaluate("last", 200, 1)
             mean = f"{found['return_mean']:.1f} ({found['ci95_low']:.1f} to {found['ci95_high']:.1f})"
-            return run.summary()["fitted"], run.lines("adaptation.jsonl"), mean
+            return run.fitted(), run.lines("adaptation.jsonl"), mean
 
     for seed in range(1, seeds + 1):
         common = [*ends, f"run.seed={seed}"]
-        fitted, probes, adapted = score([*common, "adaptation.enabled=true", "adaptation.freeze_after=0.5", *case["begin"], *case["ranges"]])
-        options = [word for word in fitted.split(";")[0].split() if word != "--set"]
+        options, probes, adapted = score([*common, "adaptation.enabled=true", "adaptation.freeze_after=0.5", *case["begin"], *case["ranges"]])
         _, _, repeated = score([*common, *options])
         searched = f"{len(probes)} until {probes[-1]['wall_s']:.0f} s" if probes else "none"
         yield {"seed": seed, "found": " ".join(options[:3]), "tried": searched, "adapted": adapted, "with its options": repeated}

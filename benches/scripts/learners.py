@@ -27,10 +27,14 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def busy_s():
-    """Processor seconds of everybody since boot."""
+    """Processor seconds of everybody since boot, on the cores that this process may use."""
+    cores, ticks = {f"cpu{core}" for core in os.sched_getaffinity(0)}, 0
     with open("/proc/stat") as file:
-        user, nice, system, idle, io_wait, interrupts, soft, stolen = map(int, file.readline().split()[1:9])
-    return (user + nice + system + interrupts + soft + stolen) / TICKS_PER_S
+        for name, *times in map(str.split, file):
+            if name in cores:
+                user, nice, system, idle, io_wait, interrupts, soft, stolen = map(int, times[:8])
+                ticks += user + nice + system + interrupts + soft + stolen
+    return ticks / TICKS_PER_S
 
 
 def overrides(batch, case, arguments):
@@ -65,9 +69,10 @@ def updates_per_s(algorithm, batch, case, copies, arguments):
             wait_for_updates(run)
         time.sleep(arguments.seconds / 4)
         pids = [pid for run in several for pid in [run.process.pid, *run.processes()]]
-        before, busy, own, at = [run.metrics()[-1] for run in several], busy_s(), sum(map(runs.cpu_seconds, pids)), time.monotonic()
+        before, busy, own, at = [run.metrics()[-1] for run in several], busy_s(), {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic()
         time.sleep(arguments.seconds)
-        after, busy, own = [run.metrics()[-1] for run in several], busy_s() - busy, sum(map(runs.cpu_seconds, pids)) - own
+        after, busy = [run.metrics()[-1] for run in several], busy_s() - busy
+        own = sum(runs.cpu_seconds(pid, known) - known for pid, known in own.items())
         others = max(0.0, busy - own) / (time.monotonic() - at) / len(os.sched_getaffinity(0))
     finally:
         for run in several:

@@ -83,6 +83,10 @@ class Run:
         """The closing report's figures, from `run.json`. Only after the end."""
         return json.loads((Path(self.folder.name) / "runs/latest/run.json").read_text())["finished"]["summary"]
 
+    def fitted(self):
+        """The overrides that repeat, without a search, what a run that fitted itself ended with; none of another run. Only after the end."""
+        return [word for word in (self.summary()["fitted"] or "").split(";")[0].split() if word != "--set"]
+
     def evaluate(self, weights, episodes, seed):
         """What `evaluate` says of the weights that the run left: `best` or `last`. Only after the end."""
         command = [Path(self.supervisor).with_name("evaluate"), Path(self.folder.name) / "runs/latest", "--json"]
@@ -111,20 +115,27 @@ def niceness(pid):
         return None
 
 
-def cpu_seconds(pid):
-    """Processor time of a process so far, to the nanosecond where the kernel keeps it."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+def cpu_seconds(pid, known=None):
+    """Processor time of all threads of a process so far; of one that is gone what was `known` of it, or an error."""
+    try:
+        # The kernel's clock of that process, as clock_getcpuclockid(3) has it.
+        return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
+    except OSError:
+        if known is None:
+            raise
+        return known
 
 
 def watch(run, seconds):
     """Watch a run for `seconds`: a function that gives the rate of a counter of its metrics, and the cores each process used.
 
-    Of the processes the sentinel comes first, then learners, then actors; it uses no processor time.
+    Of the processes the sentinel comes first, then learners, then actors; it uses no processor time. One that ended meanwhile counts as if it
+    had used none.
     """
     pids = run.processes()
     before, cpu_before, at = run.metrics()[-1], {pid: cpu_seconds(pid) for pid in pids}, time.monotonic()
     time.sleep(seconds)
-    after, cpu_after, elapsed = run.metrics()[-1], {pid: cpu_seconds(pid) for pid in pids}, time.monotonic() - at
+    after, cpu_after, elapsed = run.metrics()[-1], {pid: cpu_seconds(pid, cpu_before[pid]) for pid in pids}, time.monotonic() - at
     wall_s = after["wall_s"] - before["wall_s"]
     cpu = [(cpu_after[pid] - cpu_before[pid]) / elapsed for pid in pids]
     return (lambda key: (after[key] - before[key]) / wall_s), cpu

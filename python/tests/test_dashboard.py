@@ -93,6 +93,11 @@ SCORES = """async (returns) => {
   const { score } = await import('./words.js');
   return returns.map(score);
 }"""
+# Has the page think that nobody sees it, or that somebody does again.
+SEEN = """(isSeen) => {
+  Object.defineProperty(document, 'hidden', { value: !isSeen, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
 # Lets a test change the list of runs before the page has it.
 LISTED = """const ask = window.fetch;
 window.fetch = async (address, ...others) => {
@@ -415,6 +420,20 @@ def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_
         page.evaluate("window.marks = {}")
         page.click("#by-time")
         wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
+
+
+def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    with served(str(run.folder)) as link:
+        page = browser.new_page()
+        page.goto(link)
+        wait_for("what the page shows", lambda: page.text_content("#state").startswith("ended"))
+        page.evaluate(SEEN, False)
+        shutil.rmtree(run.folder)
+        page.evaluate(SEEN, True)
+        wait_for("what became of the run", lambda: "was moved or removed" in page.text_content("#notice"))
+        assert page.text_content("#state") == "gone"
 
 
 def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(browser, tmp_path, monkeypatch):

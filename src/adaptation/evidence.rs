@@ -15,8 +15,8 @@ use super::change::Reason;
 use super::objective::Objective;
 use super::stage::Seen;
 use super::statistics::{Summary, median};
-use super::status::Window;
 use super::waiting::Side;
+use super::window::Window;
 
 /// The least gain for which a setting is changed, and the largest cost of it that is borne.
 const WORTHWHILE: f64 = 0.05;
@@ -187,7 +187,7 @@ mod tests {
         let (home, bought) = (both(100.0, 100.0), both(80.0, 200.0));
         assert_eq!(judged(Objective::BothRates, &home, &bought, 1), Judgement::LookAgain, "one round does not prove a cost");
         let Judgement::Reject(reason) = judged(Objective::BothRates, &home, &bought, 2) else { panic!("a cost of 20 % is accepted") };
-        assert!(reason.to_string().contains("costs 20.0 % of the sampling rate"), "{reason}");
+        assert!(reason.to_string().contains("costs 20.0 % of the environment steps per second"), "{reason}");
         assert!(matches!(judged(Objective::BothRates, &home, &both(98.0, 200.0), 1), Judgement::Accept(_)));
         assert!(matches!(judged(Objective::LearnedPerSecond, &home, &bought, 1), Judgement::Accept(_)));
     }

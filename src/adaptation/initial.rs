@@ -40,13 +40,12 @@ pub fn batch_size(kind: BatchKind, learners: usize, most: usize) -> usize {
         BatchKind::ActorCritic | BatchKind::Fragments { .. } => 256,
     };
     let for_all = if learners > 1 { usual.max(LEAST_TRANSITIONS_PER_LEARNER * learners) } else { usual };
-    match kind {
-        BatchKind::Fragments { length_steps } => {
-            let unit = (length_steps * learners).max(1);
-            for_all.next_multiple_of(unit).min((most / unit).max(1) * unit)
-        }
-        BatchKind::Values | BatchKind::ActorCritic => for_all,
-    }
+    let indivisible = match kind {
+        BatchKind::Fragments { length_steps } => length_steps,
+        BatchKind::Values | BatchKind::ActorCritic => 1,
+    };
+    let unit = (indivisible * learners).max(1);
+    for_all.next_multiple_of(unit).min((most / unit).max(1) * unit)
 }
 
 #[cfg(test)]
@@ -69,5 +68,6 @@ mod tests {
         let fragments = BatchKind::Fragments { length_steps: 100 };
         assert_eq!([1, 3].map(|learners| chosen(fragments, learners)), [300, 600]);
         assert_eq!(batch_size(fragments, 3, 500), 300, "no more than a batch may have");
+        assert_eq!([3, 8].map(|learners| batch_size(BatchKind::Values, learners, 250)), [249, 248], "and the same for each learner");
     }
 }

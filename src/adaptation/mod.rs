@@ -49,7 +49,8 @@
 //! are as fast as each other, and a search that turns up whatever is slower comes by such places all the time. Two knobs at once lead on.
 //!
 //! What comes of it on machines on paper (`tests/adaptation/machine.rs`: 2, 4, 8 and 32 cores; environments that are cheap, compute for
-//! 1 ms or sleep for 1 ms; rate-limited and free), 100 searches of each of these 24 shapes:
+//! 1 ms or sleep for 1 ms; rate-limited and free), 100 searches of each of these 24 shapes, and of those whose sides may be ahead of each
+//! other (`tests/adaptation/flow.rs`):
 //! `cargo test --no-default-features --test adaptation -- --ignored --nocapture table`.
 
 mod batch_change;
@@ -71,6 +72,7 @@ mod steady;
 mod trial;
 mod tuner;
 mod waiting;
+mod window;
 
 pub use batch_change::Hold;
 pub use change::{Change, Probe, Reason, Verdict};
@@ -80,5 +82,6 @@ pub use ranges::{Direction, Range, Ranges, Stride, Turn};
 pub use rules::Rules;
 pub use setting::{Knob, Setting};
 pub use statistics::Summary;
-pub use status::{Incident, Status, Window};
+pub use status::{Incident, Status};
 pub use tuner::{Step, Tuner};
+pub use window::{LeastWindow, Window};

@@ -3,16 +3,16 @@
 use serde::Serialize;
 
 use super::batch_change::Hold;
-use super::status::Window;
+use super::window::Window;
 
 /// What counts as faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
-    /// Transitions learned from per second: the rate limiter makes the sampling rate follow.
+    /// Transitions learned from per second: the rate limiter makes the environment steps follow.
     #[serde(rename = "trained_per_second")]
     LearnedPerSecond,
-    /// The geometric mean of sampling rate and update frame rate, neither of which may be bought with the other.
+    /// The geometric mean of environment steps per second and update frame rate, neither of which may be bought with the other.
     BothRates,
 }
 
@@ -41,7 +41,7 @@ impl Objective {
         match self {
             Self::LearnedPerSecond => &[],
             Self::BothRates => &[
-                GuardedRate { name: "sampling rate", of: |window| window.env_steps_per_s },
+                GuardedRate { name: "environment steps per second", of: |window| window.env_steps_per_s },
                 GuardedRate { name: "update frame rate", of: |window| window.learned_per_s },
             ],
         }

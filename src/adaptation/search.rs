@@ -7,8 +7,8 @@ use super::objective::Objective;
 use super::ranges::{Ranges, Stride, Turn};
 use super::setting::{Knob, Setting};
 use super::stage::{Seen, Stage};
-use super::status::Window;
 use super::waiting::promising_ways;
+use super::window::Window;
 
 /// For so long a knob does not return to a value that it has left, or that was rejected.
 const REST_S: f64 = 60.0;

@@ -1,6 +1,7 @@
 //! What the driver tells of one window of time.
 
 use super::setting::Setting;
+use super::window::Window;
 
 /// Something that happened to a process in a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +29,4 @@ pub struct Status {
     pub memory_used: f64,
     /// What else happened.
     pub incident: Option<Incident>,
-}
-
-/// The rates of one window, and who waited.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
-    /// Sampling rate: environment steps of all actors per second.
-    pub env_steps_per_s: f64,
-    /// Update frame rate: transitions that learners trained on per second.
-    pub learned_per_s: f64,
-    /// Share of the usable cores on which the run's processes computed.
-    pub cores_used: f64,
-    /// Share of their time that learners waited for data.
-    pub learners_wait: f64,
-    /// Share of their time that actors waited for the rate limiter.
-    pub actors_wait: f64,
 }

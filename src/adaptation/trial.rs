@@ -6,7 +6,7 @@ use super::objective::Objective;
 use super::search::Candidate;
 use super::setting::{Knob, Setting};
 use super::stage::Seen;
-use super::status::Window;
+use super::window::Window;
 
 /// Windows of each leg of a round.
 pub(super) const LEG_WINDOWS: usize = 5;

@@ -23,9 +23,10 @@ use super::evidence::Judgement;
 use super::rules::Rules;
 use super::search::{Choice, Search};
 use super::setting::Setting;
-use super::status::{Incident, Status, Window};
+use super::status::{Incident, Status};
 use super::steady::{Admission, Steady};
 use super::trial::{LEG_WINDOWS, Next, Trial};
+use super::window::Window;
 
 /// Above this share of the memory a setting is given up and none is tried.
 const MOST_MEMORY: f64 = 0.85;

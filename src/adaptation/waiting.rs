@@ -4,7 +4,7 @@ use super::objective::Objective;
 use super::ranges::{Direction, Ranges};
 use super::setting::Knob;
 use super::statistics::median;
-use super::status::Window;
+use super::window::Window;
 
 /// At home, a side that waits for less of its time than this is busy.
 const WAITS_FROM: f64 = 0.2;

@@ -121,19 +121,18 @@ pub fn discrete_actions(algorithm: &'static str, environment: &EnvironmentSpec) 
     }
 }
 
-/// The number of elements of a continuous action, all of which must have finite bounds.
-pub(super) fn bounded_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
-    let ActionSpace::Box { low, .. } = &environment.action else {
-        return Err(AlgorithmError::ActionSpace {
+/// The number of elements of a continuous action; other action spaces are refused in the name of `algorithm`.
+pub(super) fn continuous_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
+    match &environment.action {
+        ActionSpace::Box { low, .. } => Ok(low.len()),
+        ActionSpace::Discrete { .. } => Err(AlgorithmError::ActionSpace {
             algorithm,
             environment: environment.id.clone(),
             needed: "continuous",
             found: "discrete",
             advice: "\"dqn\", \"ppo\" or \"appo\"",
-        });
-    };
-    check_bounds(algorithm, environment)?;
-    Ok(low.len())
+        }),
+    }
 }
 
 /// Refuse bounds that nothing can be scaled to: infinite ones, those so far apart that their distance is, and none in their order.

@@ -2,7 +2,7 @@
 //!
 //! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
 
-use super::action::bounded_actions;
+use super::action::continuous_actions;
 use super::blockwise::Blockwise;
 use super::critics::Critics;
 use super::trained::Trained;
@@ -34,7 +34,7 @@ impl ActorCritic {
         outputs_per_action: usize,
         critics: usize,
     ) -> Result<Self, AlgorithmError> {
-        let action_elements = bounded_actions(algorithm, environment)?;
+        let action_elements = continuous_actions(algorithm, environment)?;
         if config.replay.initial_priority == InitialPriority::TdError {
             return Err(AlgorithmError::NoActorErrors { algorithm });
         }

@@ -27,6 +27,16 @@ pub enum AlgorithmError {
         /// What it says.
         other: &'static str,
     },
+    /// An algorithm that publishes something else than the parameters of its network.
+    #[error("{algorithm} publishes {published} values; weights files hold the {parameters} parameters of its network: publish those alone")]
+    Published {
+        /// Algorithm.
+        algorithm: &'static str,
+        /// Values that it publishes.
+        published: usize,
+        /// Parameters of its network.
+        parameters: usize,
+    },
     /// A key that the algorithm does not know, or a value that it does not take.
     #[error(transparent)]
     Key(#[from] AlgorithmKeyError),
@@ -90,7 +100,7 @@ impl AlgorithmError {
     /// The key of the configuration that has to change.
     pub fn key(&self) -> &str {
         match self {
-            Self::Unknown { .. } | Self::Misnamed { .. } => "algorithm.name",
+            Self::Unknown { .. } | Self::Misnamed { .. } | Self::Published { .. } => "algorithm.name",
             Self::Key(error) => &error.key,
             Self::Refused { key, .. } => key,
             Self::ActionSpace { .. } | Self::Unbounded { .. } => "environment.id",

@@ -51,7 +51,7 @@ use crate::values::Values;
 /// How many values an algorithm needs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Values that learners publish for those who act: [`Learning::published`].
+    /// Values that learners publish for those who act, [`Learning::published`]: as many as [`Algorithm::network`] has parameters.
     pub published: usize,
     /// Parameters that gradients are computed of.
     pub learned: usize,
@@ -75,7 +75,8 @@ pub trait Algorithm {
     /// What learners say of their updates: everything that they add to the tally of a [`Share`].
     fn metrics(&self) -> &'static [Metric];
 
-    /// The network that acts: its parameters come first among the published values.
+    /// The network that acts: its parameters are what learners publish, and what a weights file holds. Where observations are
+    /// normalised, how they are scaled follows them; that is nothing to the algorithm.
     fn network(&self) -> &NetworkSpec;
 
     /// How many values are needed where.
@@ -133,7 +134,7 @@ pub trait Policy: Send {
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
 /// their gradients up in between.
 pub trait Learning {
-    /// What those who act need: [`Sizes::published`] values, of which the parameters of [`Algorithm::network`] come first.
+    /// What those who act need: the parameters of [`Algorithm::network`].
     fn published(&mut self) -> &[f32];
 
     /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however

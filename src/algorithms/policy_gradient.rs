@@ -1,6 +1,5 @@
 //! What the algorithms have in common that learn a policy and a value from fragments: everything but the learner's side.
 
-use super::action::check_bounds;
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::PolicyAndValue;
@@ -35,7 +34,6 @@ pub(super) struct PolicyGradient {
 
 impl PolicyGradient {
     pub(super) fn new(config: &Config, environment: &EnvironmentSpec, kind: Kind) -> Result<Self, AlgorithmError> {
-        check_bounds(kind.name, environment)?;
         let fragments = Fragments::new(config, environment, kind.reuse);
         Ok(Self { kind, settings: config.algorithm.clone(), fragments, network: PolicyAndValue::new(config, environment)? })
     }

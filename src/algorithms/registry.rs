@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::action::check_bounds;
 use super::deterministic::Deterministic;
 use super::dqn::Dqn;
 use super::normalised::Normalised;
@@ -96,6 +97,11 @@ impl Algorithms {
         if algorithm.name() != name {
             return Err(AlgorithmError::Misnamed { name: name.clone(), other: algorithm.name() });
         }
+        check_bounds(algorithm.name(), environment)?;
+        let (published, parameters) = (algorithm.sizes().published, algorithm.network().parameter_count());
+        if published != parameters {
+            return Err(AlgorithmError::Published { algorithm: algorithm.name(), published, parameters });
+        }
         let normalisation = Normalisation {
             observations: config.algorithm.normalise_observations,
             rewards: config.algorithm.normalise_rewards,
@@ -119,4 +125,91 @@ impl Algorithms {
 /// As there.
 pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
     Algorithms::default().build(config, environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::{Learning, Policy, Sizes};
+    use crate::environments::{ActionSpace, spec};
+    use crate::experience::Experience;
+    use crate::metrics::Metric;
+    use crate::networks::NetworkSpec;
+
+    /// SAC of a pendulum under another name, for whatever environment.
+    struct Mine {
+        sac: Box<dyn Algorithm>,
+        /// Values that it publishes beside the parameters of its network.
+        further: usize,
+    }
+
+    impl Mine {
+        fn new(further: usize) -> Result<Self, AlgorithmError> {
+            let mut config = Config::for_environment("Pendulum-v1");
+            config.algorithm.name = "sac".into();
+            Ok(Self { sac: build(&config, &pendulum())?, further })
+        }
+    }
+
+    impl Algorithm for Mine {
+        fn name(&self) -> &'static str {
+            "mine"
+        }
+
+        fn experience(&self) -> &dyn Experience {
+            self.sac.experience()
+        }
+
+        fn metrics(&self) -> &'static [Metric] {
+            self.sac.metrics()
+        }
+
+        fn network(&self) -> &NetworkSpec {
+            self.sac.network()
+        }
+
+        fn sizes(&self) -> Sizes {
+            let sizes = self.sac.sizes();
+            Sizes { published: sizes.published + self.further, ..sizes }
+        }
+
+        fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32 {
+            self.sac.exploration(environment, of, env_steps)
+        }
+
+        fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+            self.sac.policy()
+        }
+
+        fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+            self.sac.learning(seed)
+        }
+    }
+
+    fn pendulum() -> EnvironmentSpec {
+        spec("Pendulum-v1").expect("it is native")
+    }
+
+    fn build_mine(further: usize, environment: &EnvironmentSpec) -> Result<(), AlgorithmError> {
+        let mut algorithms = Algorithms::default();
+        algorithms.add(Declaration { name: "mine", keys: &[], learns_from_bytes: false }, move |_, _| Mine::new(further));
+        let mut config = Config::for_environment(&environment.id);
+        config.algorithm.name = "mine".into();
+        config.algorithm.normalise_observations = true;
+        algorithms.build(&config, environment).map(drop)
+    }
+
+    #[test]
+    fn what_no_weights_file_would_hold_is_not_published() {
+        build_mine(0, &pendulum()).expect("how observations are scaled is published behind the parameters, and has its place");
+        let refusal = build_mine(2, &pendulum()).unwrap_err();
+        assert!(refusal.to_string().starts_with("mine publishes ") && refusal.key() == "algorithm.name", "{refusal}");
+    }
+
+    #[test]
+    fn an_algorithm_that_was_added_needs_bounds_too() {
+        let action = ActionSpace::Box { low: vec![-1.0, f32::NEG_INFINITY], high: vec![1.0, 1.0] };
+        let refusal = build_mine(0, &EnvironmentSpec { action, ..pendulum() }).unwrap_err().to_string();
+        assert!(refusal.contains("does not bound element 1") && refusal.contains("mine needs finite bounds"), "{refusal}");
+    }
 }

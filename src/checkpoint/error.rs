@@ -77,13 +77,13 @@ pub enum WeightsError {
         source: serde_json::Error,
     },
     /// The file was saved by another version of the program.
-    #[error("`{}` has weights format {found}, this program reads those up to {expected}; use the program that saved it", path.display())]
+    #[error("`{}` has weights format {found}, and this program reads format {expected}; use the program that saved it", path.display())]
     Format {
         /// Which file.
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The newest format understood.
+        /// The format that is understood.
         expected: u32,
     },
     /// A shape that no network can have.

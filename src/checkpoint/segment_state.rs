@@ -110,10 +110,16 @@ impl SegmentState {
         control.env_steps().store(self.env_steps, Ordering::Relaxed);
         control.updates().store(self.updates, Ordering::Relaxed);
         control.samples_beyond().store(self.samples_beyond, Ordering::Relaxed);
+        // The generation of a slot names a stream of random numbers: whoever comes begins none that somebody has used in any life, be it
+        // in a slot that was not there in the last.
+        let latest = self.processes.iter().map(|process| process.generation).max().unwrap_or(0);
+        segment.processes().iter().for_each(|slot| slot.begin_after(latest));
         for process in &self.processes {
             let slot = planned(process.role, process.number, process.slot);
             if let Some(slot) = slot {
-                segment.processes().slot(slot).restore(process.role, process.number, process.generation);
+                // The trainer goes on as if it had not stopped.
+                let generation = if process.role == Role::Synchronous { process.generation } else { latest };
+                segment.processes().slot(slot).restore(process.role, process.number, generation);
             }
             let heir = segment.processes().slot(slot.or_else(|| planned(process.role, 0, process.slot)).unwrap_or(0));
             heir.counters().add_all(&process.counters);

@@ -17,14 +17,10 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize, de::Error as _};
 
 use super::{atomic, error::WeightsError};
-use crate::networks::{Head, InputScaling, NetworkSpec};
+use crate::networks::{InputScaling, NetworkSpec};
 
-/// Version of the layout of these files. Older ones are still read: up to version 2 a network is a multi-layer perceptron, described by
-/// its widths, and version 1 has the scaling of observations in the JSON document.
+/// Version of the layout of these files.
 pub const FORMAT_VERSION: u32 = 3;
-
-/// The last version that knows perceptrons only.
-const PERCEPTRONS: u32 = 2;
 
 /// Largest file that is read, in bytes: 4 GiB.
 pub const MAXIMUM_FILE_BYTES: u64 = 4 << 30;
@@ -65,8 +61,8 @@ pub struct WeightsMetadata {
     /// The evaluation of these parameters, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<WeightsEvaluation>,
-    /// How observations are scaled before the network sees them, if they are. Written as tensors; read here in files of version 1.
-    #[serde(skip_serializing)]
+    /// How observations are scaled before the network sees them, if they are. In a file these are tensors.
+    #[serde(skip)]
     pub input_scaling: Option<InputScaling>,
 }
 
@@ -84,12 +80,12 @@ pub struct WeightsEvaluation {
     pub confirmed: bool,
 }
 
-/// The JSON document in the header; `N` is how it describes a network.
+/// The JSON document in the header.
 #[derive(Serialize, Deserialize)]
-struct Header<N> {
+struct Header {
     format: u32,
     /// By name: [`NETWORK`] alone.
-    networks: BTreeMap<String, N>,
+    networks: BTreeMap<String, NetworkSpec>,
     /// For people who use the tensors by themselves: present if observations must be scaled, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     observation_scaling: Option<String>,
@@ -150,7 +146,7 @@ impl PolicyWeights {
         if let Some(value) = returns.flatten().find(|value| !value.is_finite()) {
             return Err(refused(format!("a return of the evaluation is {value}, which JSON cannot hold")));
         }
-        let networks = BTreeMap::from([(NETWORK.to_owned(), &self.spec)]);
+        let networks = BTreeMap::from([(NETWORK.to_owned(), self.spec.clone())]);
         let observation_scaling = scaling.map(|_| {
             let limit = InputScaling::LIMIT;
             format!("networks expect clip((observation - {MEAN}) * {INVERSE_DEVIATION}, -{limit}, {limit})")
@@ -175,7 +171,7 @@ impl PolicyWeights {
         let (_, entries) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
         let header = entries.metadata().as_ref().and_then(|entries| entries.get(METADATA_KEY));
         let header = header.ok_or_else(|| WeightsError::Foreign { path: path.into() })?;
-        let Header { format, mut networks, observation_scaling, mut metadata } = parse_header(header, path)?;
+        let Header { mut networks, observation_scaling, mut metadata, .. } = parse_header(header, path)?;
         let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
         let spec = networks.remove(NETWORK).ok_or_else(|| WeightsError::NoPolicy { path: path.into() })?;
         if let Some(other) = networks.into_keys().next() {
@@ -191,11 +187,9 @@ impl PolicyWeights {
             read_tensor(&file, &name, &tensor.shape, path, &mut parameters)?;
             known.insert(name);
         }
-        if format > 1 {
-            metadata.input_scaling = observation_scaling.map(|_| read_scaling(&file, path)).transpose()?;
-            if metadata.input_scaling.is_some() {
-                known.extend([MEAN, INVERSE_DEVIATION].map(str::to_owned));
-            }
+        if observation_scaling.is_some() {
+            metadata.input_scaling = Some(read_scaling(&file, path)?);
+            known.extend([MEAN, INVERSE_DEVIATION].map(str::to_owned));
         }
         if let Some(tensor) = file.names().into_iter().filter(|name| !known.contains(*name)).min() {
             let (found, expected) = ("present".into(), "no such tensor".into());
@@ -222,23 +216,7 @@ impl WeightsMetadata {
     }
 }
 
-/// A network in a file of version 1 or 2.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Perceptron {
-    inputs: usize,
-    hidden: Vec<usize>,
-    outputs: usize,
-    dueling: bool,
-}
-
-impl From<Perceptron> for NetworkSpec {
-    fn from(Perceptron { inputs, hidden, outputs, dueling }: Perceptron) -> Self {
-        Self::perceptron(inputs, &hidden, if dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } })
-    }
-}
-
-fn parse_header(header: &str, path: &Path) -> Result<Header<NetworkSpec>, WeightsError> {
+fn parse_header(header: &str, path: &Path) -> Result<Header, WeightsError> {
     /// Read first, because another format may have other fields.
     #[derive(Deserialize)]
     struct Format {
@@ -246,15 +224,10 @@ fn parse_header(header: &str, path: &Path) -> Result<Header<NetworkSpec>, Weight
     }
     let unreadable = |source| WeightsError::Metadata { path: path.into(), source };
     let Format { format } = serde_json::from_str(header).map_err(unreadable)?;
-    if !(1..=FORMAT_VERSION).contains(&format) {
+    if format != FORMAT_VERSION {
         return Err(WeightsError::Format { path: path.into(), found: format, expected: FORMAT_VERSION });
     }
-    if format > PERCEPTRONS {
-        return serde_json::from_str(header).map_err(unreadable);
-    }
-    let Header::<Perceptron> { format, networks, observation_scaling, metadata } = serde_json::from_str(header).map_err(unreadable)?;
-    let networks = networks.into_iter().map(|(name, network)| (name, network.into())).collect();
-    Ok(Header { format, networks, observation_scaling, metadata })
+    serde_json::from_str(header).map_err(unreadable)
 }
 
 /// Append the values of a tensor that must have this shape.

@@ -33,13 +33,32 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
             Rows::Transitions if config.learns_values_alone() => BatchKind::Values,
             Rows::Transitions => BatchKind::ActorCritic,
         };
-        config.learner.batch_size = initial::batch_size(learning, learners, Key::most_of(BATCH_SIZE));
+        let chosen = initial::batch_size(learning, learners, largest_first_batch(config));
+        config.learner.batch_size = within(config, [config.adaptation.smallest_batch, config.adaptation.largest_batch], chosen);
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
         let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
-        config.actor.count = config.most_actors_with(config.most_environments(), chosen.min(Key::most_of(ACTORS)));
+        let with_room = config.most_actors_with(config.most_environments(), chosen.min(Key::most_of(ACTORS)));
+        config.actor.count = within(config, [Some(config.adaptation.fewest_actors), config.adaptation.most_actors], with_room);
     }
+}
+
+/// The largest batch that a replay of the first `replay.min_size` transitions allows, and its error band.
+fn largest_first_batch(config: &Config) -> usize {
+    let most = Key::most_of(BATCH_SIZE);
+    if config.rows() == Rows::Fragments {
+        return most;
+    }
+    let replay = &config.replay;
+    let band = replay.samples_per_insert.and(replay.error_band).map_or(most, |band| band as usize);
+    most.min(replay.min_size).min(band)
+}
+
+/// What was chosen, or the nearest in the range of a run that fits itself to the machine.
+fn within(config: &Config, range: [Option<usize>; 2], chosen: usize) -> usize {
+    let [low, high] = range.map(|end| end.filter(|_| config.adaptation.enabled));
+    chosen.max(low.unwrap_or(0)).min(high.unwrap_or(usize::MAX))
 }
 
 /// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
@@ -90,6 +109,41 @@ mod tests {
         let td3 = |capacity| chosen("td3", 2_000, |config| config.replay.capacity = capacity)[0];
         assert_eq!(td3(10_000_000), 1_024, "no more than a run may have");
         assert!((2..1_024).contains(&td3(10_000)), "nor more than insert at once what the replay has room for");
+    }
+
+    #[test]
+    fn what_is_chosen_lies_in_the_ranges_of_a_run_that_fits_itself() {
+        let fitted = |fewest_actors, most_actors, smallest_batch, largest_batch| {
+            let mut config = Config::for_environment("CartPole-v1");
+            config.adaptation.enabled = true;
+            (config.adaptation.fewest_actors, config.adaptation.most_actors) = (fewest_actors, most_actors);
+            (config.adaptation.smallest_batch, config.adaptation.largest_batch) = (smallest_batch, largest_batch);
+            choose_on(&mut config, &BTreeSet::from(KEYS), 8);
+            config.validate().unwrap();
+            [config.actor.count, config.learner.batch_size]
+        };
+        assert_eq!(fitted(1, Some(4), None, Some(32)), [4, 32]);
+        assert_eq!(fitted(9, None, Some(128), Some(512)), [9, 128]);
+        let at_rest = chosen("dqn", 8, |config| config.adaptation.most_actors = Some(4));
+        assert_eq!(at_rest[0], 7, "ranges mean nothing to a run that does not");
+    }
+
+    #[test]
+    fn a_batch_is_no_larger_than_the_first_that_may_be_drawn_or_the_error_band() {
+        let batch = |change: fn(&mut Config)| {
+            chosen("dqn", 16, |config| {
+                config.learner.count = 8;
+                change(config);
+            })[1]
+        };
+        assert_eq!(batch(|config| config.replay.min_size = 2_000), 1_024);
+        assert_eq!(batch(|config| config.replay.min_size = 1_001), 1_000, "every learner draws the same share");
+        assert_eq!(batch(|config| (config.replay.min_size, config.replay.error_band) = (2_000, Some(900.0))), 896);
+        let free = batch(|config| {
+            config.replay.min_size = 2_000;
+            (config.replay.samples_per_insert, config.replay.error_band) = (None, Some(900.0));
+        });
+        assert_eq!(free, 1_024, "a band means nothing to a run that is not held in step");
     }
 
     #[test]

@@ -11,9 +11,7 @@ pub(crate) struct Idle {
     pub(crate) keys: &'static [&'static str],
     /// Whether they have no effect in this configuration.
     pub(crate) holds: fn(&Config) -> bool,
-    /// The other key.
-    pub(crate) switch: &'static str,
-    /// Its state in which they have none.
+    /// The state of another key, or of two together, in which they have none.
     pub(crate) state: &'static str,
     /// What to set for them to have one.
     pub(crate) remedy: &'static str,
@@ -37,105 +35,90 @@ pub(crate) const IDLE: &[Idle] = &[
             "replay.initial_priority",
         ],
         holds: |config| !config.replay.prioritized,
-        switch: "replay.prioritized",
         state: "replay.prioritized is false",
         remedy: "replay.prioritized=true",
     },
     Idle {
         keys: &["replay.error_band"],
         holds: |config| config.replay.samples_per_insert.is_none(),
-        switch: "replay.samples_per_insert",
         state: "replay.samples_per_insert is \"none\"",
         remedy: "replay.samples_per_insert to a number",
     },
     Idle {
         keys: &["algorithm.epsilon_start", "algorithm.epsilon_anneal_steps"],
         holds: |config| config.algorithm.exploration == Exploration::ApeX,
-        switch: "algorithm.exploration",
         state: "algorithm.exploration is \"ape_x\"",
         remedy: "algorithm.exploration=global",
     },
     Idle {
         keys: &["algorithm.epsilon_alpha"],
         holds: |config| config.algorithm.exploration == Exploration::Global,
-        switch: "algorithm.exploration",
         state: "algorithm.exploration is \"global\"",
         remedy: "algorithm.exploration=ape_x",
     },
     Idle {
         keys: &["algorithm.initial_entropy_temperature", "algorithm.target_entropy"],
         holds: |config| config.algorithm.entropy_temperature.is_some(),
-        switch: "algorithm.entropy_temperature",
         state: "algorithm.entropy_temperature is a number",
         remedy: "algorithm.entropy_temperature=none",
     },
     Idle {
         keys: &["algorithm.clip_ratio"],
         holds: |config| config.algorithm.surrogate == Surrogate::PolicyGradient,
-        switch: "algorithm.surrogate",
         state: "algorithm.surrogate is \"policy_gradient\"",
         remedy: "algorithm.surrogate=clipped",
     },
     Idle {
         keys: &["auto_encoder.latent"],
         holds: |config| config.auto_encoder.coefficient == 0.0,
-        switch: "auto_encoder.coefficient",
         state: "auto_encoder.coefficient is 0",
         remedy: "auto_encoder.coefficient to more",
     },
     Idle {
         keys: &["learner.swap_interval_updates"],
         holds: |config| config.learner.split == Split::None,
-        switch: "learner.split",
         state: "learner.split is \"none\"",
         remedy: "learner.split=actor_critic",
     },
     Idle {
         keys: &["evaluator.episodes", "evaluator.confirm_episodes", "evaluator.interval_ms", "evaluator.synchronous_interval_steps"],
         holds: |config| !config.evaluator.enabled,
-        switch: "evaluator.enabled",
         state: "evaluator.enabled is false",
         remedy: "evaluator.enabled=true",
     },
     Idle {
         keys: &["evaluator.synchronous_interval_steps", "checkpoint.synchronous_interval_steps"],
         holds: |config| config.actor.count > 0,
-        switch: "actor.count",
         state: "actor.count is not 0",
         remedy: "actor.count=0, or the interval in time",
     },
     Idle {
         keys: &["checkpoint.interval_s"],
         holds: |config| config.actor.count == 0,
-        switch: "actor.count",
         state: "actor.count is 0",
         remedy: "checkpoint.synchronous_interval_steps",
     },
     Idle {
         keys: &["evaluator.interval_ms"],
         holds: |config| config.actor.count == 0,
-        switch: "actor.count",
         state: "actor.count is 0",
         remedy: "evaluator.synchronous_interval_steps",
     },
     Idle {
         keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch"],
         holds: |config| config.actor.count == 0,
-        switch: "actor.count",
         state: "actor.count is 0",
         remedy: "actor.count to at least 1",
     },
     Idle {
         keys: &["visualizer.pictures_per_s", "visualizer.video_interval_s", "visualizer.video_format", "visualizer.keep_videos"],
         holds: |config| !config.visualizer.enabled,
-        switch: "visualizer.enabled",
         state: "visualizer.enabled is false",
         remedy: "visualizer.enabled=true",
     },
     Idle {
         keys: &["visualizer.video_format", "visualizer.keep_videos"],
         holds: |config| config.visualizer.video_interval_s.is_none(),
-        switch: "visualizer.video_interval_s",
         state: "visualizer.video_interval_s is \"none\"",
         remedy: "visualizer.video_interval_s to a number",
     },
@@ -152,28 +135,24 @@ pub(crate) const IDLE: &[Idle] = &[
             "adaptation.freeze_after",
         ],
         holds: |config| !config.adaptation.enabled,
-        switch: "adaptation.enabled",
         state: "adaptation.enabled is false",
         remedy: "adaptation.enabled=true",
     },
     Idle {
         keys: CHECKPOINT_KEYS,
         holds: |config| config.actor.count == 0 && config.checkpoint.synchronous_interval_steps.is_none(),
-        switch: "checkpoint.synchronous_interval_steps",
         state: "checkpoint.synchronous_interval_steps is \"none\" and actor.count is 0",
         remedy: "checkpoint.synchronous_interval_steps to a number",
     },
     Idle {
         keys: CHECKPOINT_KEYS,
         holds: |config| config.actor.count > 0 && config.checkpoint.interval_s.is_none(),
-        switch: "checkpoint.interval_s",
         state: "checkpoint.interval_s is \"none\" and actor.count is not 0",
         remedy: "checkpoint.interval_s to a number of seconds",
     },
     Idle {
         keys: &["machine.torch_threads"],
         holds: |config| !config.computes_with_libtorch(),
-        switch: "network.engine",
         state: "network.engine is not \"torch\" and learner.device names no GPU",
         remedy: "network.engine=torch, or learner.device to a GPU",
     },
@@ -239,5 +218,25 @@ mod tests {
             assert!(refused(&[change]).is_some(), "{change}");
             assert_eq!(refused(&[change, switch]), None, "{change} {switch}");
         }
+    }
+
+    #[test]
+    fn whatever_of_several_keys_disables_it_may_be_a_later_override() {
+        let is_accepted = |file: &str, changes: &[&str]| {
+            let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+            Config::parse(&format!("[environment]\nid = \"CartPole-v1\"\n{file}"), "preset.toml", &changes).is_ok()
+        };
+        let keep = "checkpoint.keep_last=3";
+        assert!(is_accepted("", &[keep, "actor.count=0"]) && !is_accepted("", &["actor.count=0", keep]));
+        assert!(is_accepted("", &[keep, "actor.count=2", "checkpoint.interval_s=none"]));
+        let by_steps = "[actor]\ncount = 0\n[checkpoint]\nsynchronous_interval_steps = 500\ninterval_s = \"none\"\n";
+        assert!(is_accepted(by_steps, &[keep, "checkpoint.synchronous_interval_steps=none"]));
+        assert!(is_accepted(by_steps, &[keep, "actor.count=2"]));
+        let never = "[actor]\ncount = 0\n[checkpoint]\ninterval_s = \"none\"\n";
+        assert!(!is_accepted(never, &[keep, "actor.count=2"]), "another reason has taken the place of one that was there");
+        let (threads, on_gpu) = ("machine.torch_threads=2", "[learner]\ndevice = \"cuda:0\"\n");
+        assert!(is_accepted(on_gpu, &[threads, "learner.device=cpu"]) && !is_accepted(on_gpu, &["learner.device=cpu", threads]));
+        let both = ["visualizer.keep_videos=3", "visualizer.video_interval_s=none", "visualizer.enabled=false"];
+        assert!(is_accepted("[visualizer]\nenabled = true\n", &both), "either would do");
     }
 }

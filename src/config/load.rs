@@ -11,7 +11,7 @@ use super::automatic;
 use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
-use super::idle::{self, Idle};
+use super::idle;
 use super::key::{Key, defaults};
 use super::overrides;
 use super::own::OWN;
@@ -187,17 +187,18 @@ fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file:
         entry.value_place.is_override() && !in_file.get(&entry.path).or_else(default).is_some_and(|old| is_same(&entry.value, old))
     };
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
-    // Whether it had an effect before a later override, which switches that off on purpose.
-    let is_expected = |entry: &Entry, idle: &Idle| {
-        let Some(switch) = accepted.get(idle.switch).filter(|switch| switch.value_place > entry.value_place) else { return false };
+    // Whether it had an effect before later overrides, which switch that off on purpose.
+    let is_expected = |entry: &Entry| {
         let mut before = accepted.clone();
-        match in_file.get(&switch.path) {
-            Some(value) => drop(before.insert(switch.path.clone(), Entry { value: value.clone(), ..switch.clone() })),
-            None => drop(before.remove(&switch.path)),
+        for later in accepted.values().filter(|other| other.value_place > entry.value_place) {
+            match in_file.get(&later.path) {
+                Some(value) => drop(before.insert(later.path.clone(), Entry { value: value.clone(), ..later.clone() })),
+                None => drop(before.remove(&later.path)),
+            }
         }
-        !(idle.holds)(&assemble(&before))
+        idle::reason(&entry.path, &assemble(&before)).is_none()
     };
-    idle.filter(|(entry, idle)| !is_expected(entry, idle))
+    idle.filter(|(entry, _)| !is_expected(entry))
         .map(|(entry, idle)| {
             let problem = Problem::Idle { state: idle.state, remedy: idle.remedy };
             ConfigError::new(entry.value_place.clone(), &entry.path, problem)

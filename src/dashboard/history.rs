@@ -11,7 +11,6 @@ use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::config::fitted::{Found, Tried, repeating, start};
-use crate::machine::cores;
 use crate::telemetry::bottleneck::{Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -39,7 +38,7 @@ pub(super) struct History {
     stride: usize,
     /// Whether the newest row is kept until the next one comes: it may be the last, with what no other says.
     newest_is_passing: bool,
-    /// The newest moments in which learning was under way, for the verdict.
+    /// The newest moments in which learning was under way, for the verdict. From the first of them on their clock counts training alone.
     recent: VecDeque<Snapshot>,
     /// Updates of the run before its newest life.
     earlier_updates: u64,
@@ -208,7 +207,7 @@ impl History {
     }
 
     fn remember(&mut self, row: &Map<String, Value>) {
-        let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
+        let Ok(mut snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
         if self.recent.back().is_some_and(|last| is_of_a_later_life(&snapshot, last)) {
             self.recent.clear();
             self.earlier_updates = snapshot.updates;
@@ -217,6 +216,17 @@ impl History {
         // What was before learning began, or went on, says nothing about it.
         if snapshot.updates <= self.earlier_updates {
             return;
+        }
+        if let Some(last) = self.recent.back() {
+            let trained_s = snapshot.training_s - last.training_s;
+            snapshot.wall_s = last.wall_s + trained_s;
+            // Training has ended. Actors and learners count a wait when it ends, so what they did is known from the newest moment alone;
+            // the machine and whoever evaluates go on with something else.
+            if trained_s <= 0.0 {
+                snapshot.evaluator_processor_s = last.evaluator_processor_s;
+                snapshot.machine_busy_share = last.machine_busy_share;
+                self.recent.pop_back();
+            }
         }
         while self.recent.get(1).is_some_and(|moment| snapshot.wall_s - moment.wall_s >= JUDGED_S) {
             self.recent.pop_front();
@@ -240,11 +250,10 @@ impl History {
     }
 }
 
-/// What the newest life of the run in `folder` was given; `None` if its configuration cannot be read.
+/// What the newest life of the run in `folder` was given; `None` if its configuration or its record cannot be read.
 fn configured(folder: &RunFolder) -> Option<Context> {
     let config = Config::load(&folder.config(), &[]).ok()?.config;
-    let usable_cores = folder.record().ok().and_then(|record| record.usable_cores);
-    Some(Context::new(config, usable_cores.unwrap_or_else(cores::usable_now)))
+    Some(Context::of_run(config, &folder.record().ok()?))
 }
 
 /// The same with what the run has fitted itself to, as its report has it.
@@ -372,7 +381,8 @@ mod tests {
         let (_root, folder) = folder();
         let moment = |seconds: u64, processor_s: f64| {
             let actor = format!("\"actor_environment_s\": {seconds}, \"actor_processor_s\": {processor_s}");
-            format!("{{\"wall_s\": {seconds}, \"env_steps\": {0}, \"updates\": {0}, {actor}}}\n", 100 * seconds)
+            let time = format!("\"wall_s\": {seconds}, \"training_s\": {seconds}");
+            format!("{{{time}, \"env_steps\": {0}, \"updates\": {0}, {actor}}}\n", 100 * seconds)
         };
         // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes back.
         let moments = [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0), moment(50, 20.0)];
@@ -380,6 +390,22 @@ mod tests {
         let history = read(&folder);
         // What it takes until learning goes on is none of it.
         assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
+    }
+
+    #[test]
+    fn the_verdict_is_about_training_and_what_was_counted_of_it_later() {
+        let (_root, folder) = folder();
+        let moment = |wall_s: u64, training_s: u64, waited_s: u64, evaluator_s: u64| {
+            let time = format!("\"wall_s\": {wall_s}, \"training_s\": {training_s}");
+            let spent = format!("\"actor_limiter_wait_s\": {waited_s}, \"evaluator_processor_s\": {evaluator_s}");
+            format!("{{{time}, \"env_steps\": {training_s}, \"updates\": {training_s}, {spent}}}\n")
+        };
+        // It is told to end after 25 seconds of training, a moment before the third line. An actor is released, and the evaluator goes on.
+        let moments = [moment(10, 5, 1, 2), moment(20, 15, 1, 4), moment(35, 25, 1, 6), moment(45, 25, 9, 16), moment(99, 25, 9, 70)];
+        fs::write(folder.metrics(), moments.concat()).unwrap();
+        let history = read(&folder);
+        let [first, last] = [history.recent.front(), history.recent.back()].map(Option::unwrap);
+        assert_eq!((last.wall_s - first.wall_s, last.evaluator_processor_s, last.actor_time.limiter_wait_s), (20.0, 6.0, 9.0));
     }
 
     #[test]
@@ -400,7 +426,8 @@ mod tests {
         let history = read(&folder);
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
         assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.adapts), (16, false, true));
-        assert_eq!(Some(context.cores), folder.record().unwrap().usable_cores);
+        let record = folder.record().unwrap();
+        assert_eq!((Some(context.cores), Some(context.machine_cores)), (record.usable_cores, record.machine_cores));
     }
 
     #[test]

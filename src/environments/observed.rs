@@ -32,10 +32,9 @@ impl ObservationOptions {
     /// As [`Self::spec`].
     pub fn of(&self, environment: Box<dyn Environment>) -> Result<Box<dyn Environment>, EnvironmentError> {
         let frames = self.stack_of(environment.spec());
-        let divided: Box<dyn Environment> = match self.frames_per_observation {
-            1 => environment,
-            _ => Box::new(Divided { spec: self.divided(environment.spec())?, environment }),
-        };
+        let spec = self.divided(environment.spec())?;
+        let divided: Box<dyn Environment> =
+            if spec.observation == environment.spec().observation { environment } else { Box::new(Divided { environment, spec }) };
         let stacked = stacked(divided, frames);
         Ok(if self.as_floats { as_floats(stacked) } else { stacked })
     }
@@ -44,7 +43,7 @@ impl ObservationOptions {
         self.frame_stack.unwrap_or(spec.frame_stack)
     }
 
-    /// `spec` with as many frames in an observation as were promised.
+    /// `spec` with as many frames in an observation as were promised, whatever the environment says of them itself.
     fn divided(&self, spec: &EnvironmentSpec) -> Result<EnvironmentSpec, EnvironmentError> {
         let frames = self.frames_per_observation;
         let length = spec.observation.shape.first().copied().unwrap_or(1);
@@ -93,6 +92,36 @@ mod tests {
             observation: ObservationSpace::bytes(shape),
             frame_stack: 4,
             ..registry::spec("CartPole-v1").expect("it is native")
+        }
+    }
+
+    /// An environment that is never stepped.
+    struct Still(EnvironmentSpec);
+
+    impl Environment for Still {
+        fn spec(&self) -> &EnvironmentSpec {
+            &self.0
+        }
+
+        fn reset(&mut self, _: Option<u64>, _: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            unreachable!("nobody resets it")
+        }
+
+        fn step(&mut self, _: Action<'_>, _: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+            unreachable!("nobody steps it")
+        }
+    }
+
+    #[test]
+    fn what_an_environment_says_of_its_frames_itself_does_not_count() {
+        let mut spec = image(&[4, 84, 84]);
+        (spec.observation.stack, spec.observation.is_sliding) = (4, false);
+        for (frames_per_observation, is_sliding) in [(1, true), (2, false)] {
+            let options = ObservationOptions { frames_per_observation, frame_stack: Some(1), as_floats: false };
+            let seen = options.spec(&spec).unwrap().observation;
+            assert_eq!((seen.stack, seen.is_sliding), (frames_per_observation, is_sliding));
+            let environment = options.of(Box::new(Still(spec.clone()))).unwrap();
+            assert_eq!(environment.spec().observation, seen, "a plan and an actor see the same");
         }
     }
 

@@ -12,10 +12,12 @@ pub struct ObservationSpace {
     /// Lengths of the dimensions. Images are channels, rows, columns; or rows, columns.
     pub shape: Vec<usize>,
     /// Frames of equal size that lie one after another along the first dimension. A replay stores each of them once, however many
-    /// observations show it. 1 where there is nothing to share.
+    /// observations show it. 1 where there is nothing to share. An environment leaves 1 here: how many it stacks itself is for
+    /// `environment.frames_per_observation` to say.
     pub stack: usize,
     /// Whether each observation drops the oldest frame of the one before and appends one, and the first of an episode is copies of its
-    /// first frame. What Shoal stacks does so; an environment that stacks frames itself may do otherwise.
+    /// first frame. What Shoal stacks does so; an environment that stacks frames itself may do otherwise, and leaves `true` here all the
+    /// same: with an `environment.frames_per_observation` above 1 it is not relied on.
     pub is_sliding: bool,
     /// Smallest values, flattened.
     pub low: Vec<f32>,

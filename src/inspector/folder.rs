@@ -5,11 +5,11 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::printable::{harmless, printable};
 use super::words::{line, per_second};
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{Checkpoints, PolicyWeights};
 use crate::config::Config;
 use crate::readable::score;
 use crate::shell::word;
@@ -26,12 +26,14 @@ pub struct FolderReport {
     pub started: String,
     /// End and reason; absent while the run lasts, and for ever if its supervisor was killed.
     pub ended: Option<(String, String)>,
+    /// Whether the process of its supervisor lives, as far as it can be seen from here.
+    pub supervisor_lives: bool,
     /// Last line of `metrics.jsonl`.
     pub metrics: Option<Value>,
     /// Last line of `evaluations.jsonl`.
     pub last_evaluation: Option<Value>,
-    /// The line of `evaluations.jsonl` in which fresh episodes confirmed the best weights. The highest mean of many routine evaluations
-    /// would be a lucky one.
+    /// What fresh episodes confirmed of the best weights, as the file of those says. The highest mean of many routine evaluations would be
+    /// a lucky one.
     pub best_confirmed: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,
@@ -56,15 +58,30 @@ impl FolderReport {
             folder: harmless(&folder.path().display().to_string()),
             name: printable(&record.name),
             started: record.started.to_string(),
+            supervisor_lives: !record.has_lost_its_supervisor(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
             metrics: jsonl::last(&folder.metrics()),
-            best_confirmed: evaluations.iter().rfind(|evaluation| evaluation["is_best"] == true).cloned(),
+            best_confirmed: best_confirmed(&folder.best_weights()),
             last_evaluation: evaluations.last().cloned(),
             evaluations: evaluations.len(),
             checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
             change_to_go_on,
         })
     }
+}
+
+/// What the weights at `path` were written beside, with the keys of `evaluations.jsonl`, if that confirmed them.
+fn best_confirmed(path: &Path) -> Option<Value> {
+    let metadata = PolicyWeights::load(path).ok()?.metadata;
+    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    Some(json!({
+        "version": metadata.parameter_version,
+        "env_steps": metadata.environment_steps,
+        "updates": metadata.updates,
+        "episodes": evaluation.episodes,
+        "return_mean": evaluation.return_mean,
+        "ci95_low": evaluation.return_ci95_low,
+    }))
 }
 
 fn name_of(path: &Path) -> String {
@@ -76,14 +93,18 @@ impl fmt::Display for FolderReport {
         line(formatter, "run", &self.name)?;
         line(formatter, "folder", &self.folder)?;
         line(formatter, "started", &self.started)?;
-        line(
-            formatter,
-            "state",
-            &match &self.ended {
-                Some((at, reason)) => format!("ended at {at}: {reason}"),
-                None => "its supervisor noted no end: it runs for another user or with another XDG_RUNTIME_DIR, or was killed".to_owned(),
-            },
-        )?;
+        let state = match &self.ended {
+            Some((at, reason)) => format!("ended at {at}: {reason}"),
+            None => {
+                let why = if self.supervisor_lives {
+                    "lives: the run is just beginning, or another user's, or has another XDG_RUNTIME_DIR, or this is a copy of its folder"
+                } else {
+                    "is gone: it was killed, or runs in another container or on another machine"
+                };
+                format!("its supervisor noted no end, and {why}")
+            }
+        };
+        line(formatter, "state", &state)?;
         if let Some(metrics) = &self.metrics {
             let training_s = number(metrics, "training_s");
             let mean = |key: &str| (training_s > 0.0).then(|| number(metrics, key) / training_s);
@@ -128,7 +149,6 @@ fn number(value: &Value, key: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::json;
 
     use super::*;
     use crate::telemetry::Finished;

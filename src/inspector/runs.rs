@@ -88,8 +88,8 @@ impl RunSummary {
 impl Cleaned {
     /// Remove what every dead run of this user left, and every shared replay that no process uses any more.
     pub fn sweep(registry: &Registry) -> Self {
-        let mut removed = registry.sweep();
-        removed.extend(remove_dead_replays());
+        let names = registry.sweep().into_iter().chain(remove_dead_replays());
+        let removed = names.map(|name| printable(&name)).collect();
         let dead = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Dead);
         Self { removed, kept: dead.map(|entry| entry.record.identity.supervisor_pid).collect() }
     }

@@ -4,12 +4,15 @@
 //! it keeps one core free for each learner and leaves one for the others. Where there are too few cores for that, or other programs have
 //! them, the kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+
+use super::text_of;
 
 /// The processes that want cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,33 +86,49 @@ pub fn bind_current_process(cores: &[usize]) -> Result<(), AffinityError> {
     bind(Pid::from_raw(0), cores)
 }
 
-/// Most looks at the threads of a process, if it starts more all the time.
+/// Most looks at the threads of a process and at what it has started, if it starts more all the time.
 const MOST_LOOKS: u32 = 10;
-/// A thread has the cores of the one that starts it some moments before it can be seen.
+/// A thread or process has the cores of the thread that starts it some moments before it can be seen.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`.
+/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`; and so the processes that it has started,
+/// such as the simulator of an environment, unless somebody has given those other cores than they were started with.
 ///
 /// # Errors
-/// As [`bind_current_process`]; a thread that has ended meanwhile is none.
+/// As [`bind_current_process`]. A thread that has ended meanwhile is none, nor is a process that was started and may not be bound.
 pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
-    let (mut seen, mut looks_without_new) = (BTreeSet::new(), 0);
+    let (mut before, mut looks_without_new) = (BTreeMap::new(), 0);
     for _ in 0..MOST_LOOKS {
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
-        let threads = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
-        let new: Vec<i32> = threads.filter(|&thread| seen.insert(thread)).collect();
-        for &thread in &new {
+        let seen = before.len();
+        bind_unseen(pid, cores, None, &mut before)?;
+        // Any of them may have started another before it was bound, on the cores of before.
+        looks_without_new = if before.len() == seen { looks_without_new + 1 } else { 0 };
+        if looks_without_new == 2 {
+            break;
+        }
+        std::thread::sleep(UNSEEN);
+    }
+    Ok(())
+}
+
+/// Binds the threads of a process that have not been seen, each to be noted with the cores that it had `before`, and the processes that its
+/// threads have started. Where cores were `inherited`, only threads that still have exactly those are meant.
+fn bind_unseen(process: Pid, cores: &[usize], inherited: Option<CpuSet>, before: &mut BTreeMap<i32, CpuSet>) -> Result<(), AffinityError> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Ok(()) };
+    for thread in threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
+        let had = before.get(&thread).copied().or_else(|| sched_getaffinity(Pid::from_raw(thread)).ok());
+        let Some(had) = had.filter(|&had| inherited.is_none_or(|inherited| had == inherited)) else { continue };
+        if before.insert(thread, had).is_none() {
             match bind(Pid::from_raw(thread), cores) {
                 Err(AffinityError::Refused { errno: Errno::ESRCH, .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             }
         }
-        // Any of them may have started another before it was bound, on the cores of before.
-        looks_without_new = if new.is_empty() { looks_without_new + 1 } else { 0 };
-        if looks_without_new == 2 {
-            break;
+        // Without this list, which not every kernel has, nobody is known to have been started.
+        let started = text_of(Path::new("/"), &format!("proc/{process}/task/{thread}/children"));
+        for child in started.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
+            let _ = bind_unseen(Pid::from_raw(child), cores, Some(had), before);
         }
-        std::thread::sleep(UNSEEN);
     }
     Ok(())
 }
@@ -252,6 +271,47 @@ mod tests {
                 assert_eq!(cores, usable, "a thread was left behind on the cores of before");
             }
         }
+    }
+
+    #[test]
+    fn what_a_bound_process_has_started_may_use_all_cores_again_unless_it_has_chosen_others() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+
+        use super::super::cores::{affinity_mask, parse_core_list};
+
+        let _alone = ALONE.lock();
+        let usable = affinity_mask();
+        // One core is all cores, and some kernels do not list who was started.
+        let [first, .., last] = usable[..] else { return };
+        if !Path::new("/proc/thread-self/children").exists() {
+            return;
+        }
+        let cores_of = |pid: Pid| {
+            let status = text_of(Path::new("/"), &format!("proc/{pid}/status"));
+            parse_core_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default())
+        };
+        let start_and_bind = || {
+            bind_current_process(&[last]).unwrap();
+            let mut shell = Command::new("sh").args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut started = String::new();
+            BufReader::new(shell.stdout.take().unwrap()).read_line(&mut started).unwrap();
+            let started = Pid::from_raw(started.trim().parse().unwrap());
+            let mut chooser = Command::new("sleep").arg("60").spawn().unwrap();
+            let [of_shell, of_chooser] = [&shell, &chooser].map(|child| Pid::from_raw(child.id().cast_signed()));
+            bind(of_chooser, &[first]).unwrap();
+            let before = [of_shell, started, of_chooser].map(cores_of);
+            bind_process(nix::unistd::getpid(), &usable).unwrap();
+            let after = [of_shell, started, of_chooser].map(cores_of);
+            nix::sys::signal::kill(started, nix::sys::signal::Signal::SIGKILL).unwrap();
+            shell.wait().unwrap();
+            chooser.kill().unwrap();
+            chooser.wait().unwrap();
+            (before, after)
+        };
+        let (before, after) = std::thread::scope(|scope| scope.spawn(start_and_bind).join().unwrap());
+        assert_eq!(before, [vec![last], vec![last], vec![first]]);
+        assert_eq!(after, [usable.clone(), usable.clone(), vec![first]]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::shared_memory::HugePages;
-use super::{Budget, Host, Machine, PythonSurvey};
+use super::{Budget, Host, Machine, PythonSurvey, SharedMemory};
 
 /// How good a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,6 +128,9 @@ fn shared_memory(machine: &Machine) -> Finding {
     let Some(shared) = &machine.shared_memory else {
         return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
     };
+    if *shared == SharedMemory::UNLIMITED {
+        return Finding::ok("shared memory", "/dev/shm has no limit of its own".to_owned());
+    }
     let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
     let gibibytes = (shared.total_bytes.saturating_sub(shared.free_bytes) + ENLARGED_BYTES).div_ceil(1 << 30);
     let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g)");
@@ -263,9 +266,8 @@ impl fmt::Display for Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SharedMemory;
-    use super::super::fixture;
     use super::super::gpu::Gpus;
+    use super::super::{Limit, fixture};
     use super::*;
 
     /// A machine on which nothing is amiss, whatever this one is like.
@@ -370,6 +372,14 @@ mod tests {
             .map(|finding| finding.topic)
             .collect();
         assert_eq!(problems, ["shared memory", "largest segment"]);
+    }
+
+    #[test]
+    fn shared_memory_without_a_limit_is_limited_by_the_machine_alone() {
+        let mut machine = sound_machine();
+        (machine.shared_memory, machine.software.largest_file_bytes) = (Some(SharedMemory::UNLIMITED), u64::MAX);
+        assert_eq!(shared_memory(&machine), Finding::ok("shared memory", "/dev/shm has no limit of its own".to_owned()));
+        assert_eq!(Budget::of(&machine), Budget { bytes: machine.memory.available_bytes, limit: Limit::AvailableMemory });
     }
 
     #[test]

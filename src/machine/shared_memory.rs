@@ -17,9 +17,16 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
+    /// One without a limit of its own, which takes whatever memory there is.
+    pub const UNLIMITED: Self = Self { total_bytes: u64::MAX, free_bytes: u64::MAX };
+
     /// Asks the file system at `folder`; `None` if there is no such folder.
     pub fn detect(folder: &Path) -> Option<Self> {
         let answer = statvfs(folder).ok()?;
+        // So says a `tmpfs` that was mounted with a size of 0: it has no limit.
+        if answer.blocks() == 0 {
+            return Some(Self::UNLIMITED);
+        }
         let block_bytes = answer.fragment_size();
         Some(Self { total_bytes: answer.blocks() * block_bytes, free_bytes: answer.blocks_available() * block_bytes })
     }
@@ -98,5 +105,11 @@ mod tests {
         let space = SharedMemory::detect(folder.path()).unwrap();
         assert!(space.free_bytes <= space.total_bytes && space.total_bytes > 0);
         assert_eq!(SharedMemory::detect(&folder.path().join("absent")), None);
+    }
+
+    #[test]
+    fn a_file_system_that_knows_of_no_blocks_is_not_taken_for_a_full_one() {
+        // The kernel's own has none.
+        assert_eq!(SharedMemory::detect(Path::new("/proc")), Some(SharedMemory::UNLIMITED));
     }
 }

@@ -1,9 +1,7 @@
 //! Scaling of a network's input: the fixed first layer of a policy that was trained on normalised observations.
 
-use serde::{Deserialize, Serialize};
-
 /// `(input - mean) / deviation` for every column, clipped to ±10.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InputScaling {
     /// Mean of each column.
     pub means: Vec<f32>,

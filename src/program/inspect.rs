@@ -1,7 +1,6 @@
 //! This user's runs, and a look into one of them that does not disturb it.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,7 +9,7 @@ use super::end::{Code, SUCCESS};
 use super::print::print;
 use crate::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch};
 use crate::rendezvous::Registry;
-use crate::run_name::{RunName, RunNameError};
+use crate::run_name::RunName;
 
 /// Which run, and what of it.
 #[derive(Args)]
@@ -46,13 +45,11 @@ impl Inspect {
             Some(run) => match (run.supervisor(&registry), run) {
                 // A restart of the machine takes the memory of a run and may leave its record.
                 (Ok(pid), RunName::Folder(path)) if !self.needs_segment() && Inspection::has_lost_its_memory(&registry, pid) => {
-                    print(&FolderReport::read(path.as_ref())?, self.json)?;
+                    print(&FolderReport::read(path)?, self.json)?;
                 }
                 (Ok(pid), _) => self.look(&registry, pid)?,
-                // Of a run that is over its folder tells.
-                (Err(RunNameError::Ended { .. } | RunNameError::Killed { .. }), RunName::Folder(path)) if !self.needs_segment() => {
-                    print(&FolderReport::read(Path::new(path))?, self.json)?;
-                }
+                // Of a run that is not under way, or not to be seen here, its folder tells.
+                (Err(_), RunName::Folder(path)) if !self.needs_segment() => print(&FolderReport::read(path)?, self.json)?,
                 (Err(error), _) => return Err(error.into()),
             },
         }

@@ -35,7 +35,7 @@ impl TrainPreset {
             self.seeds.check(&self.train, &loaded)?;
             if !self.train.check {
                 told.iter().for_each(|line| console.print(line));
-                return self.seeds.run(&self.train, &loaded);
+                return self.seeds.run(&self.train, &loaded, &console);
             }
             told.push(self.seeds.begin_with_the_first(&mut loaded));
         }

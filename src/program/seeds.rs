@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
@@ -13,10 +14,13 @@ use crate::config::schema::Resume;
 use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
 use crate::roles::supervisor::{RunOutcome, SupervisorError};
-use crate::seeds::{Ended, Launch, Report, SeedList};
+use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
-use crate::telemetry::{LATEST, RunFolder};
+use crate::telemetry::{Console, LATEST, RunFolder};
+
+/// Longest wait for a terminal that takes the lines of the seeds slowly, before the table.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Which seeds, and how many at a time.
 #[derive(Args)]
@@ -72,7 +76,7 @@ impl Seeds {
     }
 
     /// Run all seeds.
-    pub(crate) fn run(&self, train: &Train, loaded: &Loaded) -> Result<Code, anyhow::Error> {
+    pub(crate) fn run(&self, train: &Train, loaded: &Loaded, console: &Console) -> Result<Code, anyhow::Error> {
         let seeds = self.seeds();
         let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
@@ -87,15 +91,7 @@ impl Seeds {
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
         let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
-        let ended = launch.run(seeds, |seed| {
-            let how = match &seed.started {
-                Ok(()) if seed.succeeded => "has ended".to_owned(),
-                Ok(()) if seed.interrupted => "was interrupted".to_owned(),
-                Ok(()) => format!("has failed, see {}", launch.log(seed.seed).display()),
-                Err(reason) => format!("was not started: {reason}"),
-            };
-            say(&format!("seed {} {how}", seed.seed));
-        })?;
+        let ended = follow(&launch, seeds, loaded, console)?;
         let report = Report::read(&launch.folder, &ended);
         // Before the table, which a terminal that was closed meanwhile does not take.
         let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
@@ -121,6 +117,31 @@ impl Seeds {
         let set = changes.flat_map(|change| ["--set".into(), change.into()]);
         ["train".into(), Path::new(train.asked()).into()].into_iter().chain(set).collect()
     }
+}
+
+/// Run all seeds, and show how far they are: a line for each that ends, and a live line below where there is a terminal.
+fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) -> Result<Vec<Ended>, anyhow::Error> {
+    let run = &loaded.config.run;
+    let mut progress = Progress::new(&launch.folder, seeds.len(), run.stop_env_steps, run.stop_wall_s);
+    let mut count = 0;
+    let ended = launch.run(seeds, |event| match event {
+        Event::Ended(seed) => {
+            count += 1;
+            let how = match &seed.started {
+                Ok(()) if seed.succeeded => "has ended".to_owned(),
+                Ok(()) if seed.interrupted => "was interrupted".to_owned(),
+                Ok(()) => format!("has failed, see {}", launch.log(seed.seed).display()),
+                Err(reason) => format!("was not started: {reason}"),
+            };
+            console.print(&format!("seed {} {how}", seed.seed));
+        }
+        Event::Running(running) if console.is_terminal() => console.set_line(progress.line(count, running, console.look().width)),
+        Event::Running(_) => {}
+    })?;
+    console.clear_line();
+    // What follows is written past the console.
+    console.drain(PATIENCE);
+    Ok(ended)
 }
 
 /// What there is to do about the seeds that a signal ended, and about those that it kept from beginning.

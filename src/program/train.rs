@@ -11,6 +11,7 @@ use crate::config::{Config, Loaded};
 use crate::machine::Host;
 use crate::networks::{self, NetworkError};
 use crate::presets::Preset;
+use crate::roles::environments;
 use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
 
@@ -71,7 +72,11 @@ impl Train {
         if let (false, [preset, ..]) = (path.exists(), Preset::find(&asked).as_slice()) {
             bail!("there is no file {asked}; its preset is {}, and `shoal train {asked}` finds it", preset.file());
         }
-        Ok(Config::load(path, &self.changes()).map_err(SupervisorError::Config)?)
+        let loaded = Config::load(path, &self.changes()).map_err(SupervisorError::Config)?;
+        if !path.is_file() && begins_anew(&loaded) {
+            bail!("{asked} can be read once, and what it asks for has this program begin anew; write it to a file, and name that");
+        }
+        Ok(loaded)
     }
 
     /// Train as `loaded` says, or say how that would go, either after what is `told` of it.
@@ -88,6 +93,14 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     }
     let mut devices = loaded.config.learner.devices().into_iter().filter_map(|device| device.parse().ok());
     devices.try_for_each(|device| networks::check_is_built(loaded.config.network.engine, device))
+}
+
+/// Whether this program is to be started anew before it trains as `loaded` says: for Python, or as a build that has libtorch.
+fn begins_anew(loaded: &Loaded) -> bool {
+    match Host::of_this_process() {
+        None => environments::request(&loaded.config).needs_python(),
+        Some(_) => check_is_built(loaded).is_err(),
+    }
 }
 
 /// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go. What is `told`

@@ -228,12 +228,13 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
             RendezvousError::Dead { pid, environment, run_folder }
         }
     };
-    let process = Pidfd::open(pid).map_err(|_| dead())?;
+    let process = Pidfd::open(pid);
     // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
     if state_of(&entry.record) == Liveliness::Dead {
         return Err(dead());
     }
     let socket = &entry.record.socket;
+    let process = process.map_err(|error| RendezvousError::file("watch the supervisor behind", socket)(error.into()))?;
     let explain = |action| {
         let (process, dead) = (&process, &dead);
         move |error: io::Error| match error.kind() {

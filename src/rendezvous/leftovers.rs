@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
-use crate::segment::pidfd::start_time;
+use crate::segment::pidfd::has_exited;
 use crate::segment::{Segment, replay_name_prefix, segment_name_prefix, system};
 
 /// What is younger may belong to a process that has not locked or announced it yet.
@@ -19,14 +19,12 @@ impl Registry {
     /// Remove what a dead run left: its segment, socket and record. `false` when processes of it still live.
     pub fn clean(&self, entry: &Entry) -> bool {
         let RegisteredRun { identity, segment, .. } = &entry.record;
-        // A record is only text: an object that is none of this user's runs' is left alone, whatever it says.
-        let is_ours = segment.starts_with(&segment_name_prefix());
-        if entry.state == Liveliness::Running || is_ours && !system::remove_if_dead(segment) {
+        if entry.state == Liveliness::Running || is_named_as_ours(segment) && !system::remove_if_dead(segment) {
             return false;
         }
         let path = self.record_path(identity.supervisor_pid);
         // The id may have gone to another supervisor since the entry was read: then the files are its own.
-        if read(&path).is_some_and(|now| now.record.identity == *identity) {
+        if read(&path).is_ok_and(|found| found.is_some_and(|now| now.record.identity == *identity)) {
             let _ = fs::remove_file(self.socket_path(identity.supervisor_pid));
             let _ = fs::remove_file(&path);
         }
@@ -37,7 +35,8 @@ impl Registry {
     /// the names of the segments.
     pub fn sweep(&self) -> Vec<String> {
         let (running, dead): (Vec<Entry>, Vec<Entry>) = self.list().into_iter().partition(|entry| entry.state == Liveliness::Running);
-        let mut removed: Vec<String> = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment).collect();
+        let cleaned = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment);
+        let mut removed: Vec<String> = cleaned.filter(|name| is_named_as_ours(name)).collect();
         let named = |name: &String| running.iter().any(|entry| entry.record.segment == *name);
         removed.extend(orphans(&segment_name_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
         for path in self.strays() {
@@ -54,7 +53,7 @@ impl Registry {
         let stray = |path: &PathBuf| {
             let pid = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
             let is_ours = path.extension().is_some_and(|kind| kind == "json" || kind == "new" || kind == "socket");
-            is_ours && pid.is_some_and(|pid| start_time(pid).is_none() && read(&self.record_path(pid)).is_none())
+            is_ours && pid.is_some_and(|pid| has_exited(pid, 0) && read(&self.record_path(pid)).is_ok_and(|found| found.is_none()))
         };
         paths.filter(stray).collect()
     }
@@ -63,6 +62,11 @@ impl Registry {
 /// Remove the shared replays of this user that no process uses any more: of those that were all killed. Returns their names.
 pub fn remove_dead_replays() -> Vec<String> {
     orphans(&replay_name_prefix()).into_iter().filter(|name| system::remove_if_dead(name)).collect()
+}
+
+/// Whether an object may have this name because it is of one of this user's runs. A record is only text: what else it names is left alone.
+fn is_named_as_ours(segment: &str) -> bool {
+    segment.starts_with(&segment_name_prefix())
 }
 
 /// Objects of this user whose names are `prefix`, a process id and more, and of which the lock may tell that they are dead.
@@ -79,7 +83,7 @@ fn may_be_dead(name: &str, rest: &str) -> bool {
         // Killed before that, or of another version: then only the id in the name tells, and while any process has that id
         // the object stays. In another PID namespace the id is another process's, but its owner needs no seconds to lock it.
         || is_old(&Path::new("/dev/shm").join(name.trim_start_matches('/')))
-            && rest.split_once('-').and_then(|(pid, _)| pid.parse().ok()).is_some_and(|pid| start_time(pid).is_none())
+            && rest.split_once('-').and_then(|(pid, _)| pid.parse().ok()).is_some_and(|pid| has_exited(pid, 0))
 }
 
 fn is_old(path: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -115,7 +115,7 @@ impl Registry {
     /// socket may not have a path as long as it would be here.
     ///
     /// # Errors
-    /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`].
+    /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`], and [`RendezvousError::File`] where that cannot be looked at.
     pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
         let (found, limit) = (self.socket_path(pid).as_os_str().len(), LONGEST_SOCKET_PATH);
         if found > limit {
@@ -127,14 +127,15 @@ impl Registry {
     fn check_free_but_for(&self, pid: u32, identity: Option<&Identity>) -> Result<(), RendezvousError> {
         let path = self.record_path(pid);
         let is_others = |entry: &Entry| entry.state == Liveliness::Running && Some(&entry.record.identity) != identity;
-        if read(&path).as_ref().is_some_and(is_others) { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
+        let found = read(&path).map_err(RendezvousError::file("read", &path))?;
+        if found.as_ref().is_some_and(is_others) { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
     }
 
     /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
     /// disappear with the returned value.
     ///
     /// # Errors
-    /// [`RendezvousError::Taken`] where another living run has the place.
+    /// [`RendezvousError::Taken`] where another living run has the place, and [`RendezvousError::File`] where that cannot be looked at.
     pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let pid = record.identity.supervisor_pid;
         self.check_free_but_for(pid, Some(&record.identity))?;
@@ -144,7 +145,7 @@ impl Registry {
     /// All runs, the oldest first. Files that are no records are passed over.
     pub fn list(&self) -> Vec<Entry> {
         let Ok(files) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let mut entries: Vec<Entry> = files.filter_map(|file| read(&file.ok()?.path())).collect();
+        let mut entries: Vec<Entry> = files.filter_map(|file| read(&file.ok()?.path()).ok()?).collect();
         entries.sort_by_key(|entry| (entry.record.identity.created_unix_ms, entry.record.identity.supervisor_pid));
         entries
     }
@@ -152,9 +153,11 @@ impl Registry {
     /// The run of the supervisor `pid`, dead or alive.
     ///
     /// # Errors
-    /// [`RendezvousError::NoSuchRun`] where there is no record of it that can be read.
+    /// [`RendezvousError::NoSuchRun`] where there is no record of it, and [`RendezvousError::File`] where that cannot be looked at.
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
-        read(&self.record_path(pid)).ok_or_else(|| RendezvousError::NoSuchRun { pid, running: self.running() })
+        let path = self.record_path(pid);
+        let found = read(&path).map_err(RendezvousError::file("read", &path))?;
+        found.ok_or_else(|| RendezvousError::NoSuchRun { pid, running: self.running() })
     }
 
     fn running(&self) -> String {
@@ -174,19 +177,26 @@ fn default_folder(runtime: Option<OsString>) -> PathBuf {
 }
 
 /// The record in the file at `path`, unless it is none, or that of another process than its name says.
-pub(super) fn read(path: &Path) -> Option<Entry> {
-    let facts = fs::symlink_metadata(path).ok()?;
-    if path.extension()? != "json" || !facts.is_file() || facts.len() > RECORD_LIMIT_BYTES {
-        return None;
-    }
-    let record: RegisteredRun = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-    let named: u32 = path.file_stem()?.to_str()?.parse().ok()?;
-    let state = state_of(&record);
-    (named == record.identity.supervisor_pid).then_some(Entry { record, state })
+///
+/// # Errors
+/// The file cannot be looked at, as where this process may open no more files: nobody knows then, and nothing is to be removed.
+pub(super) fn read(path: &Path) -> io::Result<Option<Entry>> {
+    let text = fs::symlink_metadata(path).and_then(|facts| {
+        let is_named_so = path.extension().is_some_and(|kind| kind == "json");
+        (is_named_so && facts.is_file() && facts.len() <= RECORD_LIMIT_BYTES).then(|| fs::read(path)).transpose()
+    });
+    let text = match text {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        text => text?,
+    };
+    let named = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+    let is_of_named = |record: &RegisteredRun| named == Some(record.identity.supervisor_pid);
+    let record = text.and_then(|text| serde_json::from_slice::<RegisteredRun>(&text).ok()).filter(is_of_named);
+    Ok(record.map(|record| Entry { state: state_of(&record), record }))
 }
 
 /// Whether the supervisor of the run lives, in the kernel's words; of one in another PID or time namespace, whether any process of
-/// the run does: its id means nothing here, and the lock that they share does.
+/// the run does: its id means nothing here, and the lock that they share does. In doubt it lives.
 pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
     let identity = &record.identity;
     // No process has such an id, so the kernel cannot be asked about it.
@@ -217,7 +227,7 @@ impl Announcement {
     pub fn publish(&self) -> Result<(), RendezvousError> {
         let [path, _] = &self.paths;
         let temporary = path.with_extension("new");
-        let write = || -> std::io::Result<()> {
+        let write = || -> io::Result<()> {
             let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
             file.write_all(serde_json::to_string_pretty(&self.record)?.as_bytes())?;
             fs::rename(&temporary, path)
@@ -232,16 +242,17 @@ impl Announcement {
 
     /// Whether somebody has removed the record or the socket, as those do who clear away what is old.
     pub fn is_gone(&self) -> bool {
-        self.paths.iter().any(|path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound))
+        self.paths.iter().any(|path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound))
     }
 
     /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
     /// by now.
     pub fn withdraw(&self, identity: &Identity) {
         let is_its = match read(&self.paths[0]) {
-            Some(found) => found.record.identity == *identity,
+            Ok(Some(found)) => found.record.identity == *identity,
             // It was killed before it had published that, and may have listened.
-            None => has_exited(identity.supervisor_pid, 0),
+            Ok(None) => has_exited(identity.supervisor_pid, 0),
+            Err(_) => false,
         };
         if is_its {
             self.remove();

@@ -9,7 +9,7 @@ use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors};
 use crate::environments::EnvironmentError;
 use crate::rendezvous::handshake::{JoinError, Visitor};
-use crate::rendezvous::{Registry, RendezvousError, attach};
+use crate::rendezvous::{Entry, Liveliness, Registry, RendezvousError, attach};
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentError};
 
@@ -20,6 +20,16 @@ pub enum AttachError {
     /// The run was not found, or said no.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The run is another release's, whose configuration may have other keys.
+    #[error("the supervisor {pid} is version {run} and this program is version {program}; attach with the program that started the run")]
+    OtherRelease {
+        /// Process id of the supervisor.
+        pid: u32,
+        /// Version of the program that started the run.
+        run: String,
+        /// Version of this program.
+        program: &'static str,
+    },
     /// The run's description cannot be used.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -67,10 +77,19 @@ impl From<RendezvousError> for AttachError {
 /// anew, as [`environments::become_ready`] does. To be called before any of them is.
 ///
 /// # Errors
-/// There is no such run, its description cannot be used, it has places but fewer than `actors`, or there is no Python that fits.
+/// There is no such run, it is another release's, its description cannot be used, it has places but fewer than `actors`, or there is no
+/// Python that fits.
 pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), AttachError> {
-    // A run that is about to vanish is refused with better words when it is joined.
-    let Ok(segment) = Segment::attach_read_only(&registry.find(pid)?.record.segment) else { return Ok(()) };
+    let Entry { record, state } = registry.find(pid)?;
+    // A run that is dead, or about to vanish, is refused with better words when it is joined.
+    if state == Liveliness::Dead {
+        return Ok(());
+    }
+    let program = env!("CARGO_PKG_VERSION");
+    if record.program_version != program {
+        return Err(AttachError::OtherRelease { pid, run: record.program_version, program });
+    }
+    let Ok(segment) = Segment::attach_read_only(&record.segment) else { return Ok(()) };
     let config = Config::parse(&segment.description()?.config_toml, "the run's configuration", &[])?.config;
     let places = config.actor.attach_slots;
     // A run that takes nobody says so itself, and why.

@@ -99,7 +99,8 @@ pub fn play(
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
-    let mut random = Random::seed_from_u64(seed);
+    // The trainer of a synchronous run derives both this seed and that of its learner from its own: they are the same now and then.
+    let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
@@ -320,4 +321,49 @@ fn is_called_off(run: &Run<'_>) -> bool {
 fn learners_live(run: &Run<'_>) -> bool {
     let is_learner = |slot: &ProcessSlot<'_>| matches!(slot.role(), Some((Role::Learner, _)));
     run.segment.processes().iter().any(|slot| slot.state() == SlotState::Live && is_learner(&slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rand::Rng;
+
+    use super::*;
+    use crate::algorithms::ActionMut;
+    use crate::environments::registry;
+    use crate::experience::Choice;
+    use crate::values::Values;
+
+    /// Keeps the first number that it draws.
+    struct Drawing(Mutex<Option<u64>>);
+
+    impl Policy for Drawing {
+        fn set_parameters(&mut self, _published: &[f32]) {}
+
+        fn outputs(&self) -> usize {
+            1
+        }
+
+        fn infer(&mut self, _observations: Values<'_>, _rows: usize, _outputs: &mut [f32]) {}
+
+        fn choose(&self, _outputs: &[f32], _exploration: f32, random: &mut Random, _action: ActionMut<'_>) -> Choice {
+            self.0.lock().unwrap().get_or_insert_with(|| random.next_u64());
+            Choice::default()
+        }
+
+        fn choose_randomly(&self, _outputs: &[f32], _random: &mut Random, _action: ActionMut<'_>) -> Choice {
+            Choice::default()
+        }
+    }
+
+    #[test]
+    fn a_policy_that_explores_draws_from_no_stream_that_its_process_has_of_the_same_seed() {
+        let mut environments = VectorEnvironment::new(vec![registry::make("CartPole-v1").unwrap()]).unwrap();
+        let mut policy = Drawing(Mutex::new(None));
+        let seed = derive_seed(7, 1);
+        play(&mut environments, &mut policy, 1, seed, 1.0, || true).unwrap();
+        let drawn = policy.0.into_inner().unwrap().expect("it has acted");
+        assert_ne!(drawn, Random::seed_from_u64(seed).next_u64());
+    }
 }

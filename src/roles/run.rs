@@ -86,7 +86,7 @@ pub struct Run<'a> {
     pub role: Role,
     /// Its number among its kind.
     pub number: usize,
-    /// How often somebody has begun to play it: the generation of the slot, or more in a trainer that begins anew by itself.
+    /// Larger with everybody who begins to play it: the generation of the slot, or more in a trainer that begins anew by itself.
     pub incarnation: u64,
     /// Whether the supervisor still lives; only attached processes have to ask.
     pub supervisor_alive: &'a dyn Fn() -> bool,

@@ -21,9 +21,6 @@ pub(super) struct Point {
     pub(super) return_mean: f64,
     /// Why the episodes were played.
     pub(super) kind: EvaluationKind,
-    /// Whether fresh episodes confirmed here that the weights are the best so far.
-    #[serde(default)]
-    pub(super) is_best: bool,
 }
 
 /// The mean of all seeds at some number of environment steps.
@@ -90,10 +87,7 @@ mod tests {
     use super::*;
 
     fn curve(points: &[(f64, f64)]) -> Vec<Point> {
-        points
-            .iter()
-            .map(|&(env_steps, return_mean)| Point { env_steps, return_mean, kind: EvaluationKind::Routine, is_best: false })
-            .collect()
+        points.iter().map(|&(env_steps, return_mean)| Point { env_steps, return_mean, kind: EvaluationKind::Routine }).collect()
     }
 
     #[test]
@@ -111,12 +105,10 @@ mod tests {
     fn what_confirmed_weights_is_no_part_of_a_curve() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("evaluations.jsonl");
-        let line = |kind: &str, env_steps, is_best: bool| {
-            format!("{{\"kind\": \"{kind}\", \"env_steps\": {env_steps}, \"return_mean\": 1.0, \"is_best\": {is_best}}}\n")
-        };
-        std::fs::write(&path, [line("routine", 10, false), line("confirmation", 10, true), line("routine", 20, false)].concat()).unwrap();
+        let line = |kind: &str, env_steps| format!("{{\"kind\": \"{kind}\", \"env_steps\": {env_steps}, \"return_mean\": 1.0}}\n");
+        std::fs::write(&path, [line("routine", 10), line("confirmation", 10), line("routine", 20)].concat()).unwrap();
         let points = read(&path);
-        assert!(points.len() == 3 && points[1].is_best);
+        assert_eq!(points.len(), 3);
         assert_eq!(routine(&points), [points[0], points[2]]);
     }
 

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +18,8 @@ use crate::telemetry::{LATEST, plain_name, point_latest};
 
 /// Time between two looks at the children.
 const LOOK: Duration = Duration::from_millis(50);
+/// Time between two [`Event::Running`].
+const TELL: Duration = Duration::from_millis(500);
 
 /// What to start for each seed.
 #[derive(Debug, Clone)]
@@ -43,6 +45,15 @@ pub struct Ended {
     pub succeeded: bool,
     /// Whether a signal ended it early, as it ends all that run when the command is to stop.
     pub interrupted: bool,
+}
+
+/// What happens while supervisors run.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// One has ended.
+    Ended(&'a Ended),
+    /// Those of these seeds run: told now and then.
+    Running(&'a [u64]),
 }
 
 impl Launch {
@@ -72,44 +83,47 @@ impl Launch {
         self.folder.join(format!("seed-{seed}.log"))
     }
 
-    /// Run a supervisor for each of `seeds`, and call `ended` at the end of each. At a stop signal those that run are asked to end, which
-    /// saves what they learned, and no other is started.
+    /// Run a supervisor for each of `seeds`, and `tell` what happens. At a stop signal those that run are asked to end, which saves what
+    /// they learned, and no other is started.
     ///
     /// # Errors
     /// Signals cannot be handled. A supervisor that cannot be started has ended.
-    pub fn run(&self, seeds: &[u64], mut ended: impl FnMut(&Ended)) -> Result<Vec<Ended>, SeedsError> {
+    pub fn run(&self, seeds: &[u64], mut tell: impl FnMut(Event<'_>)) -> Result<Vec<Ended>, SeedsError> {
         system::handle_stop_signals()?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
-        let (mut all, mut told, mut newest) = (Vec::new(), 0, None);
-        let mut note = |found: Ended| {
-            ended(&found);
-            all.push(found);
-        };
+        let (mut all, mut asked_for, mut newest) = (Vec::new(), 0, None);
+        let mut told_at: Option<Instant> = None;
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
                 // Each once for each signal: another one gives up what the first still waits for.
                 let asked = system::stops();
-                if told < asked {
+                if asked_for < asked {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
-                    told = asked;
+                    asked_for = asked;
                 }
             }
+            let told = all.len();
             while running.len() < self.jobs.max(1)
                 && let Some(seed) = waiting.pop_front()
             {
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => note(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
+                    Err(error) => all.push(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
                 let (succeeded, interrupted) = (status.success(), was_interrupted(status));
-                note(Ended { seed: *seed, started: Ok(()), succeeded, interrupted });
+                all.push(Ended { seed: *seed, started: Ok(()), succeeded, interrupted });
                 false
             });
+            all[told..].iter().for_each(|ended| tell(Event::Ended(ended)));
+            if told_at.is_none_or(|at| at.elapsed() >= TELL) {
+                tell(Event::Running(&running.iter().map(|(seed, _)| *seed).collect::<Vec<_>>()));
+                told_at = Some(Instant::now());
+            }
             let begun = fs::read_link(self.folder.join(LATEST)).ok();
             if begun.is_some() && begun != newest {
                 self.lead_latest_here();

@@ -7,10 +7,12 @@ mod curves;
 mod error;
 mod launch;
 mod plot;
+mod progress;
 mod report;
 
 pub use error::SeedsError;
-pub use launch::{Ended, Launch};
+pub use launch::{Ended, Event, Launch};
+pub use progress::Progress;
 pub use report::{Report, SeedResult};
 
 use std::collections::BTreeSet;

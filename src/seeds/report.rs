@@ -1,5 +1,6 @@
 //! What each seed reached, as a table with mean and interval, and as files.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +9,17 @@ use serde::Serialize;
 
 use super::curves::{self, Point};
 use super::{Ended, SeedsError, plot};
+use crate::checkpoint::PolicyWeights;
 use crate::readable::score;
-use crate::telemetry::{RunFolder, Table};
+use crate::telemetry::{RunFolder, RunRecord, Table};
 
 /// What one seed reached.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeedResult {
     /// The seed.
     pub seed: u64,
-    /// Why its run stopped; absent if it noted no end.
-    pub stopped: Option<String>,
+    /// Why its run stopped or, where that noted no end, what became of it.
+    pub stopped: String,
     /// Whether it ended well.
     pub succeeded: bool,
     /// Environment steps taken.
@@ -46,14 +48,7 @@ pub struct Report {
 impl Report {
     /// Read what the supervisors that `ended` wrote below `folder`.
     pub fn read(folder: &Path, ended: &[Ended]) -> Self {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let runs: Vec<(u64, RunFolder)> = entries
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .filter_map(|entry| {
-                let run = RunFolder::open(&entry.path()).ok()?;
-                Some((seed_of(&run)?, run))
-            })
-            .collect();
+        let runs: Vec<(u64, RunFolder)> = runs_below(folder, |_| true).collect();
         // Each seed begins once here; by its process it is not known any more once somebody has gone on with it.
         let run_of = |ended: &Ended| runs.iter().find(|(seed, _)| *seed == ended.seed).map(|(_, run)| run);
         let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
@@ -86,23 +81,52 @@ impl Report {
     }
 }
 
+/// The runs in those folders below `folder` whose name `is_wanted`, each with its seed.
+pub(super) fn runs_below(folder: &Path, is_wanted: impl Fn(&OsStr) -> bool) -> impl Iterator<Item = (u64, RunFolder)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(move |entry| is_wanted(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter_map(|entry| {
+        let run = RunFolder::open(&entry.path()).ok()?;
+        Some((seed_of(&run)?, run))
+    })
+}
+
 /// The seed that the configuration of a run has.
 fn seed_of(run: &RunFolder) -> Option<u64> {
     let config: toml::Table = fs::read_to_string(run.config()).ok()?.parse().ok()?;
     config.get("run")?.get("seed")?.as_integer()?.try_into().ok()
 }
 
+/// Why the run with this `record` stopped or, where that noted no end, what became of it.
+fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
+    let Ended { seed, started, succeeded, interrupted } = ended;
+    match (record, started) {
+        (Some(RunRecord { finished: Some(finished), .. }), _) => finished.reason.lines().next().unwrap_or_default().to_owned(),
+        // Somebody has gone on with it.
+        (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
+        (_, Err(reason)) => format!("not started: {reason}"),
+        (_, Ok(())) if *interrupted => "interrupted".to_owned(),
+        (_, Ok(())) => format!("{}, see seed-{seed}.log", if *succeeded { "ended" } else { "failed" }),
+    }
+}
+
+/// The mean return with which fresh episodes confirmed the best weights of a run, as the file of those says.
+fn best_confirmed(run: &RunFolder) -> Option<f64> {
+    let evaluation = PolicyWeights::load(&run.best_weights()).ok()?.metadata.evaluation?;
+    evaluation.confirmed.then_some(evaluation.return_mean)
+}
+
 impl SeedResult {
     fn of(ended: &Ended, run: Option<&RunFolder>, curve: &[Point]) -> Self {
-        let finished = run.and_then(|run| run.record().ok()?.finished);
-        let figure = |key: &str| finished.as_ref().map(|finished| finished.summary[key].clone());
+        let record = run.and_then(|run| run.record().ok());
+        let figure = |key: &str| Some(record.as_ref()?.finished.as_ref()?.summary[key].clone());
         Self {
             seed: ended.seed,
-            stopped: finished.as_ref().map(|finished| finished.reason.lines().next().unwrap_or_default().to_owned()),
+            stopped: stopped(ended, record.as_ref()),
             succeeded: ended.succeeded,
             env_steps: figure("env_steps").and_then(|value| value.as_u64()),
             wall_s: figure("wall_s").and_then(|value| value.as_f64()),
-            best_confirmed: curve.iter().rfind(|point| point.is_best).map(|point| point.return_mean),
+            best_confirmed: run.and_then(best_confirmed),
             last_evaluation: curves::routine(curve).last().map(|point| point.return_mean),
             folder: run.map(|run| run.path().to_path_buf()),
         }
@@ -125,8 +149,7 @@ impl fmt::Display for Report {
             table.row([name].into_iter().chain(figures.into_iter().zip(words).map(text)).chain([stopped]).collect());
         };
         for seed in &self.seeds {
-            let stopped = seed.stopped.clone().unwrap_or_else(|| format!("failed, see seed-{}.log", seed.seed));
-            row(seed.seed.to_string(), seed.figures(), stopped);
+            row(seed.seed.to_string(), seed.figures(), seed.stopped.clone());
         }
         let of_all = |column: usize| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect::<Vec<_>>();
         let means = std::array::from_fn(|column| curves::mean_of(&of_all(column)));
@@ -149,18 +172,22 @@ mod tests {
     use crate::telemetry::Finished;
 
     #[test]
-    fn a_seed_has_what_its_run_reached_whichever_process_had_it_last() {
+    fn a_seed_has_what_its_run_reached_and_what_became_of_it_whichever_process_had_it_last() {
         let root = tempfile::tempdir().unwrap();
         // All of them by this process, which is nobody's supervisor.
         let [first, second] = [1, 2].map(|seed| RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap());
         let end = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: json!({ "env_steps": 3000 }) };
         first.write_finished(end).unwrap();
-        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: true });
-        let found = Report::read(root.path(), &ended).seeds;
+        let ended = |seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: false };
+        let interrupted = Ended { interrupted: true, ..ended(3) };
+        let unstarted = Ended { started: Err("no memory".into()), ..ended(4) };
+        let found = Report::read(root.path(), &[ended(1), ended(2), interrupted, unstarted, ended(5)]).seeds;
         let of = |seed: &SeedResult| (seed.stopped.clone(), seed.env_steps, seed.folder.clone());
         let path = |run: &RunFolder| Some(run.path().canonicalize().unwrap());
-        assert_eq!(of(&found[0]), (Some("step limit".to_owned()), Some(3000), path(&first)));
-        assert_eq!(of(&found[1]), (None, None, path(&second)));
-        assert_eq!(of(&found[2]), (None, None, None));
+        assert_eq!(of(&found[0]), ("step limit".to_owned(), Some(3000), path(&first)));
+        assert_eq!(of(&found[1]), ("goes on".to_owned(), None, path(&second)));
+        for (seed, told) in found[2..].iter().zip(["interrupted", "not started: no memory", "failed, see seed-5.log"]) {
+            assert_eq!(of(seed), (told.to_owned(), None, None));
+        }
     }
 }

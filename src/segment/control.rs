@@ -215,7 +215,7 @@ impl<'a> Control<'a> {
         self.word(Word::Clearing)
     }
 
-    /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its number of incarnations so far.
+    /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its incarnation.
     pub fn checkpoint_wanted(self) -> &'a AtomicU64 {
         self.word(Word::CheckpointWanted)
     }

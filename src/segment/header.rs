@@ -20,6 +20,8 @@ pub const ABI_VERSION: u64 = 16;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
+/// Stands for the kernel's name of a boot where nobody can be asked for it.
+const UNKNOWN_BOOT: u128 = 0;
 
 pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
 pub(super) const STATE: usize = 0;
@@ -95,9 +97,9 @@ impl Identity {
         if own != found { Err(SegmentError::OtherTimeNamespace { name, found, own }) } else { Ok(()) }
     }
 
-    /// Whether the machine has not been restarted since: else process ids mean nothing.
+    /// Whether the machine has not been restarted since: else process ids mean nothing. In doubt it has not.
     pub fn is_of_this_boot(&self) -> bool {
-        self.boot_id == boot_id()
+        [self.boot_id, UNKNOWN_BOOT].contains(&boot_id())
     }
 
     /// Whether process ids and start times mean the same processes there and here.
@@ -133,7 +135,7 @@ fn boot_id() -> u128 {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .ok()
         .and_then(|text| uuid::Uuid::parse_str(text.trim()).ok())
-        .map_or(0, |id| id.as_u128())
+        .map_or(UNKNOWN_BOOT, |id| id.as_u128())
 }
 
 /// The PID namespace of this process, if `/proc` speaks of it. One that was mounted in another namespace knows other

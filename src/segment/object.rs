@@ -153,9 +153,13 @@ pub fn remove_if_dead(name: &str) -> bool {
     }
 }
 
-/// Whether a process shares the object `name` now, in whatever PID namespace.
+/// Whether a process shares the object `name` now, in whatever PID namespace. In doubt one does, as where this process may open no more
+/// files: nobody may take the living for dead.
 pub fn is_shared(name: &str) -> bool {
-    Object::open(name, Access::ReadWrite).is_ok_and(|object| !object.claim())
+    match Object::open(name, Access::ReadWrite) {
+        Ok(object) => !object.claim(),
+        Err(error) => matches!(error, SegmentError::Refused { .. }),
+    }
 }
 
 /// Remove the object `name`. Returns whether it is gone; processes that have mapped it keep their memory.

@@ -22,6 +22,8 @@ use super::shared_words::{load_bytes, low, store_bytes};
 /// Words of a slot: whole cache lines.
 pub const SLOT_WORDS: usize = 568;
 const COUNTERS: usize = 24;
+/// Stands for the role in a slot that nobody has had: no role has this number.
+const NO_ROLE: u64 = 0xff;
 const LAST_WORDS: usize = COUNTERS + COUNTER_WORDS;
 /// Room for a traceback of Python with some twenty calls.
 const LAST_WORDS_BYTES: usize = 4096;
@@ -43,7 +45,7 @@ named! {
     }
 }
 
-/// Who has a slot: its state, how often it changed hands, and a process id, all of the same moment.
+/// Who has a slot: its state, its generation, and a process id, all of the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner(u64);
 
@@ -61,7 +63,7 @@ impl Owner {
         numbered(&SlotState::ALL, self.0 >> Self::STATE_SHIFT).unwrap_or(SlotState::Live)
     }
 
-    /// How often it changed hands.
+    /// How often it changed hands; more in a run that has gone on.
     pub fn generation(self) -> u64 {
         self.0 >> Self::GENERATION_SHIFT & Self::GENERATION_MASK
     }
@@ -244,7 +246,7 @@ impl<'a> ProcessSlot<'a> {
         self.owner().state()
     }
 
-    /// How often it changed hands.
+    /// How often it changed hands; more in a run that has gone on.
     pub fn generation(self) -> u64 {
         self.owner().generation()
     }
@@ -259,17 +261,24 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::START_TIME].load(Ordering::Relaxed)
     }
 
-    /// What the owner does, and its number among its kind; `None` while the word means nothing.
+    /// What the owner does, and its number among its kind; `None` where nobody has had the slot of a run that goes on, or the word means
+    /// nothing.
     pub fn role(self) -> Option<(Role, usize)> {
         let word = self.words[Self::ROLE].load(Ordering::Relaxed);
         Some((numbered(&Role::ALL, word & 0xff)?, usize::try_from(word >> 8).ok()?))
     }
 
-    /// Put back what whoever had the slot in an earlier life of the run has left: whose it was, and how often it had
-    /// changed hands. Only in a table that nobody uses yet.
+    /// Say whose the slot was in an earlier life of the run, and have whoever gets it come after `generation` owners. Only in a table that
+    /// nobody uses yet.
     pub fn restore(self, role: Role, number: usize, generation: u64) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
+    }
+
+    /// Have whoever gets the slot, which nobody has had, come after `generation` owners. Only in a table that nobody uses yet.
+    pub fn begin_after(self, generation: u64) {
+        self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
+        self.words[Self::ROLE].store(NO_ROLE, Ordering::Relaxed);
     }
 
     /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.

@@ -156,13 +156,13 @@ fn exit_now(code: i32) -> ! {
 }
 
 /// Keep freed memory instead of giving it back to the kernel after every step: a learner step with libtorch
-/// otherwise faults hundreds of pages in again.
-pub fn keep_freed_memory() {
-    // SAFETY: `mallopt` changes two thresholds of the allocator and may be called at any time by a single thread.
-    unsafe {
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 20);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 512 << 20);
-    }
+/// otherwise faults hundreds of pages in again. Returns whether the allocator will.
+pub fn keep_freed_memory() -> bool {
+    // SAFETY: `mallopt` changes a threshold of the allocator and may be called at any time by a single thread.
+    let take = |threshold, bytes| unsafe { libc::mallopt(threshold, bytes) == 1 };
+    // What is larger than the threshold of mapping is mapped anew each time. Older glibc takes none above 32 MiB, and without one it would
+    // stay at 128 KiB, since it grows by itself no more once that of trimming is set.
+    take(libc::M_TRIM_THRESHOLD, 512 << 20) && (take(libc::M_MMAP_THRESHOLD, 512 << 20) || take(libc::M_MMAP_THRESHOLD, 32 << 20))
 }
 
 /// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads; not SIGHUP where whoever started the program has it ignored,
@@ -171,16 +171,20 @@ pub fn keep_freed_memory() {
 /// # Errors
 /// The system refuses to have one of them handled.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::empty())?;
-    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP], SaFlags::empty()) }
+    note_stop_signals(SaFlags::empty())
 }
 
-/// The same of the first SIGINT and the first SIGTERM: a second one ends the process, whatever it is at.
+/// The same of the first of each: a second one ends the process, whatever it is at.
 ///
 /// # Errors
 /// As there.
 pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGINT, Signal::SIGTERM], SaFlags::SA_RESETHAND)
+    note_stop_signals(SaFlags::SA_RESETHAND)
+}
+
+fn note_stop_signals(flags: SaFlags) -> Result<(), SegmentError> {
+    note_signals(&[Signal::SIGINT, Signal::SIGTERM], flags)?;
+    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP], flags) }
 }
 
 fn is_ignored(signal: Signal) -> bool {
@@ -299,4 +303,16 @@ pub fn prefetch(word: &AtomicU64) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = word;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_allocator_agrees_to_keep_freed_memory() {
+        // In a process of its own, which has one thread.
+        let child = fork_child(|| i32::from(!keep_freed_memory())).unwrap();
+        assert!(wait_for_children(&[child]));
+    }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use jiff::Timestamp;
+use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +44,9 @@ pub struct RunRecord {
     /// Cores that it may use; absent where an older program wrote this.
     #[serde(default)]
     pub usable_cores: Option<usize>,
+    /// Cores of the machine, whoever may use them; absent where an older program wrote this.
+    #[serde(default)]
+    pub machine_cores: Option<usize>,
     /// How it ended; absent while it runs, and for ever if it was killed.
     pub finished: Option<Finished>,
 }
@@ -86,9 +90,15 @@ impl RunRecord {
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
             resumptions: 0,
             usable_cores: Some(cores::usable_now()),
+            machine_cores: machine_cores(),
             finished: None,
         }
     }
+}
+
+/// The cores of which the kernel says how busy they are.
+fn machine_cores() -> Option<usize> {
+    sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| cores.try_into().ok())
 }
 
 pub(super) fn read(path: &Path) -> Result<RunRecord, TelemetryError> {

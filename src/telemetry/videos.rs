@@ -11,7 +11,7 @@ use crate::config::schema::VideoFormat;
 /// A video of an episode, as the name of its file tells it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Video {
-    /// Name of the file, for instance `step000000004096-return21.5.gif`.
+    /// Name of the file, for instance `step000000004096-return21.500.gif`.
     pub name: String,
     /// Environment steps of the run when the video had its last picture.
     pub env_steps: u64,
@@ -25,7 +25,8 @@ pub struct Video {
 impl Video {
     /// The video of an episode of that return, finished after so many environment steps of the run.
     pub fn new(env_steps: u64, episode_return: f64, format: VideoFormat) -> Self {
-        let name = format!("step{env_steps:012}-return{episode_return:.1}.{}", format.ending());
+        // The best of all is found among names, too.
+        let name = format!("step{env_steps:012}-return{episode_return:.3}.{}", format.ending());
         Self { name, env_steps, episode_return, format }
     }
 
@@ -58,9 +59,9 @@ mod tests {
 
     #[test]
     fn the_name_of_a_video_tells_its_steps_and_its_return() {
-        let video = Video::new(4_096, -3.04, VideoFormat::Mp4);
-        assert_eq!(video.name, "step000000004096-return-3.0.mp4");
-        assert_eq!(Video::named(&video.name), Some(Video { episode_return: -3.0, ..video }));
+        let video = Video::new(4_096, -3.0404, VideoFormat::Mp4);
+        assert_eq!(video.name, "step000000004096-return-3.040.mp4");
+        assert_eq!(Video::named(&video.name), Some(Video { episode_return: -3.04, ..video }));
         assert!(Video::named(&Video::new(1, f64::NAN, VideoFormat::Gif).name).unwrap().episode_return.is_nan());
         for other in [".video.abc", "step000000000002-return-3.0.png", "step2.gif", "stepx-return1.0.gif", "step2-return.gif"] {
             assert_eq!(Video::named(other), None, "{other}");

@@ -3,7 +3,8 @@
 //! An actor's step costs the environment, a row of inference, and its part of what a batched inference costs whatever its size. Actors
 //! write to one replay, so each slows the others a little. A learner's row costs its computation and its part of what an update costs
 //! whatever its size. Beyond a knee, a row costs more: the batch no longer fits the caches. Processes share the cores evenly; one that
-//! waits leaves its share to the others. The rate limiter makes the faster side wait.
+//! waits leaves its share to the others. The rate limiter makes the faster side wait; where batches are learned from in several updates,
+//! actors wait once another batch is complete, and the learner until one is.
 
 use shoal::adaptation::{Hold, Setting, Window};
 
@@ -35,28 +36,70 @@ pub(crate) struct Machine {
     pub(crate) samples_per_insert: Option<f64>,
     /// What stays when the batch changes; the ratio above is that of [`CONFIGURED_BATCH`].
     pub(crate) hold: Hold,
+    pub(crate) between: Between,
+}
+
+/// What lies between actors and learners.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Between {
+    /// Nothing that windows tell of: each shows what lasts.
+    Nothing,
+    /// Transitions: so many may one side be ahead of the other before it waits.
+    Band(f64),
+    /// Batches: the learner goes over each so often, in so many updates, while the actors make the next.
+    Batches { epochs: usize, minibatches: usize },
 }
 
 impl Machine {
-    /// What a run does on it with `setting`.
+    /// What a run does on it with `setting`, and goes on doing.
     pub(crate) fn window(&self, setting: Setting) -> Window {
-        let (actors, cores) = (setting.actors as f64, self.cores as f64);
-        // Seconds of a core, and of an actor's life, for one environment step; seconds of a core for one row of a batch.
-        let step_s = self.step_s(setting);
-        let step_and_sleep_s = step_s + self.environment_sleep_s;
-        let row_s = amortized(UPDATE_S, UPDATE_ROW_S, UPDATE_KNEE_ROWS, setting.batch_size as f64);
+        match (self.between, self.ratio(setting)) {
+            (Between::Batches { epochs, .. }, _) => self.in_bursts(setting, epochs),
+            (_, Some(ratio)) => self.limited(setting, ratio, [1.0; 2]),
+            (_, None) => self.at_work(setting, true, true),
+        }
+    }
 
-        let wanted_cores = actors * step_s / step_and_sleep_s + 1.0;
-        let share = (cores / wanted_cores).min(1.0);
-        let efficiency = 1.0 / (1.0 + SWITCHING * (wanted_cores / cores - 1.0).max(0.0));
+    /// Samples per insert with `setting`.
+    pub(crate) fn ratio(&self, setting: Setting) -> Option<f64> {
+        self.samples_per_insert.map(|ratio| self.hold.samples_per_insert(ratio, CONFIGURED_BATCH, setting.batch_size))
+    }
+
+    /// Transitions of an update.
+    pub(crate) fn update_rows(&self, setting: Setting) -> f64 {
+        let parts = if let Between::Batches { minibatches, .. } = self.between { minibatches } else { 1 };
+        (setting.batch_size / parts) as f64
+    }
+
+    /// Updates from each batch.
+    pub(crate) fn updates_of_batch(&self) -> usize {
+        if let Between::Batches { epochs, minibatches } = self.between { epochs * minibatches } else { 1 }
+    }
+
+    /// What is done while those act or learn who do, and nobody holds them up.
+    pub(crate) fn at_work(&self, setting: Setting, is_acting: bool, is_learning: bool) -> Window {
+        let (acting, learning) = (f64::from(u8::from(is_acting)), f64::from(u8::from(is_learning)));
+        let (actors, step_s, row_s) = (acting * setting.actors as f64, self.step_s(setting), self.row_s(setting));
+        let step_and_sleep_s = step_s + self.environment_sleep_s;
+        let wanted_cores = actors * step_s / step_and_sleep_s + learning;
+        let (share, efficiency) = self.scheduling(wanted_cores);
+        Window {
+            env_steps_per_s: share * actors / step_and_sleep_s * efficiency,
+            learned_per_s: share * learning / row_s * efficiency,
+            cores_used: (wanted_cores / self.cores as f64).min(1.0),
+            learners_wait: 1.0 - learning,
+            actors_wait: 1.0 - acting,
+        }
+    }
+
+    /// What is done while whoever is faster waits for the other, if actors and learner are so many times as fast as usual.
+    pub(crate) fn limited(&self, setting: Setting, ratio: f64, [actors_speed, learner_speed]: [f64; 2]) -> Window {
+        let (actors, cores) = (setting.actors as f64, self.cores as f64);
+        let (step_s, row_s) = (self.step_s(setting) / actors_speed, self.row_s(setting) / learner_speed);
+        let step_and_sleep_s = step_s + self.environment_sleep_s / actors_speed;
+        let (share, efficiency) = self.scheduling(actors * step_s / step_and_sleep_s + 1.0);
         let acting = share * actors / step_and_sleep_s;
         let training = share / row_s;
-        let ratio = self.samples_per_insert.map(|ratio| self.hold.samples_per_insert(ratio, CONFIGURED_BATCH, setting.batch_size));
-        let Some(ratio) = ratio else {
-            let (env_steps_per_s, learned_per_s) = (acting * efficiency, training * efficiency);
-            let cores_used = (wanted_cores / cores).min(1.0);
-            return Window { env_steps_per_s, learned_per_s, cores_used, learners_wait: 0.0, actors_wait: 0.0 };
-        };
         // Whoever waits leaves its share, so that only the cores together are a limit beside each side's own.
         let steps_per_s = (actors / step_and_sleep_s).min(1.0 / (ratio * row_s)).min(cores / (step_s + ratio * row_s));
         Window {
@@ -68,9 +111,70 @@ impl Machine {
         }
     }
 
+    /// What is done from batch to batch.
+    fn in_bursts(&self, setting: Setting, epochs: usize) -> Window {
+        let both = self.at_work(setting, true, true);
+        let (to_make, to_learn) = (setting.batch_size as f64, (epochs * setting.batch_size) as f64);
+        let (made_s, learned_s) = (to_make / both.env_steps_per_s, to_learn / both.learned_per_s);
+        let mut batch = Done::default();
+        batch.add(&both, made_s.min(learned_s));
+        if made_s < learned_s {
+            let learner = self.at_work(setting, false, true);
+            batch.add(&learner, (to_learn - batch.learned) / learner.learned_per_s);
+        } else {
+            let actors = self.at_work(setting, true, false);
+            batch.add(&actors, (to_make - batch.env_steps) / actors.env_steps_per_s);
+        }
+        batch.per_second()
+    }
+
+    /// The share of a core that each of those has who want so many, and what is left of it beside the changes from one to another.
+    fn scheduling(&self, wanted_cores: f64) -> (f64, f64) {
+        let cores = self.cores as f64;
+        ((cores / wanted_cores).min(1.0), 1.0 / (1.0 + SWITCHING * (wanted_cores / cores - 1.0).max(0.0)))
+    }
+
+    /// Seconds of a core for one environment step.
     fn step_s(&self, setting: Setting) -> f64 {
         let inference_s = amortized(INFERENCE_S, INFERENCE_ROW_S, INFERENCE_KNEE_ROWS, setting.environments as f64);
         (self.environment_s + inference_s) * (1.0 + CONTENTION * (setting.actors as f64 - 1.0))
+    }
+
+    /// Seconds of a core for one row of a batch.
+    fn row_s(&self, setting: Setting) -> f64 {
+        amortized(UPDATE_S, UPDATE_ROW_S, UPDATE_KNEE_ROWS, self.update_rows(setting))
+    }
+}
+
+/// What was done in some time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Done {
+    seconds: f64,
+    pub(crate) env_steps: f64,
+    pub(crate) learned: f64,
+    cores_used: f64,
+    learners_waited: f64,
+    actors_waited: f64,
+}
+
+impl Done {
+    pub(crate) fn add(&mut self, rates: &Window, seconds: f64) {
+        self.seconds += seconds;
+        self.env_steps += rates.env_steps_per_s * seconds;
+        self.learned += rates.learned_per_s * seconds;
+        self.cores_used += rates.cores_used * seconds;
+        self.learners_waited += rates.learners_wait * seconds;
+        self.actors_waited += rates.actors_wait * seconds;
+    }
+
+    pub(crate) fn per_second(&self) -> Window {
+        Window {
+            env_steps_per_s: self.env_steps / self.seconds,
+            learned_per_s: self.learned / self.seconds,
+            cores_used: self.cores_used / self.seconds,
+            learners_wait: self.learners_waited / self.seconds,
+            actors_wait: self.actors_waited / self.seconds,
+        }
     }
 }
 

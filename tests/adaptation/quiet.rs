@@ -58,9 +58,19 @@ fn a_knob_rests_for_a_minute_before_it_returns_to_a_value() {
 
 #[test]
 fn a_search_that_is_over_stays_over_while_the_machine_stays_the_same() {
-    for shape in shapes::all() {
-        for seed in 0..SEARCHES {
-            let mut run = locked(&shape, seed);
+    stay_over(&shapes::all(), SEARCHES);
+}
+
+#[test]
+fn so_does_one_whose_sides_may_be_ahead_of_each_other_or_learn_in_bursts() {
+    // It begins while neither side has to wait, and goes on for long after one has.
+    stay_over(&[shapes::with_bands(), shapes::in_bursts()].concat(), SEARCHES / 10);
+}
+
+fn stay_over(shapes: &[Shape], searches: u64) {
+    for shape in shapes {
+        for seed in 0..searches {
+            let mut run = locked(shape, seed);
             let changes = run.changes.len();
             run.windows(1_000);
             assert!(run.tuner.is_locked() && run.changes.len() == changes, "{}: seed {seed}", shape.name());

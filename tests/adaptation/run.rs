@@ -5,9 +5,10 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shoal::adaptation::{Change, Incident, Probe, Reason, Rules, Setting, Status, Tuner, Verdict, Window};
 
+use super::flow::Flow;
 use super::machine::Machine;
 
-/// Standard deviation of a rate in a window, as a share of it.
+/// Standard deviation of either side's speed in a window, as a share of it.
 const NOISE: f64 = 0.1;
 /// Standard deviation of a share in a window.
 const SHARE_NOISE: f64 = 0.03;
@@ -34,6 +35,7 @@ pub(crate) struct Run {
     round_ends_s: f64,
     round_home_windows: u32,
     has_just_changed: bool,
+    flow: Flow,
     noise: Xoshiro256PlusPlus,
 }
 
@@ -52,6 +54,7 @@ impl Run {
             round_ends_s: 0.0,
             round_home_windows: rules.settling_windows + LEG_WINDOWS,
             has_just_changed: true,
+            flow: Flow::default(),
             noise: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -63,13 +66,17 @@ impl Run {
 
     /// One window in which something happens.
     pub(crate) fn window_with(&mut self, incident: Option<Incident>) {
-        let window = self.measure();
-        self.window_of(window, incident);
+        let (window, seconds) = self.measure();
+        self.tell(window, seconds, incident);
     }
 
-    /// One window in which the run did this.
+    /// One window of a second in which the run did this.
     pub(crate) fn window_of(&mut self, window: Window, incident: Option<Incident>) {
-        self.wall_s += 1.0;
+        self.tell(window, 1.0, incident);
+    }
+
+    fn tell(&mut self, window: Window, seconds: f64, incident: Option<Incident>) {
+        self.wall_s += seconds;
         if self.wall_s <= self.round_ends_s {
             self.probing_windows.push(self.wall_s);
         }
@@ -123,14 +130,15 @@ impl Run {
         self.probes.iter().filter(|probe| probe.verdict == Verdict::Accepted)
     }
 
-    fn measure(&mut self) -> Window {
-        let exact = self.machine.window(self.in_force);
+    /// The next window, and how long it is.
+    fn measure(&mut self) -> (Window, f64) {
         let settled = if self.has_just_changed { UNSETTLED } else { 1.0 };
         let mut noise = |deviation: f64| deviation * Distribution::<f64>::sample(&StandardNormal, &mut self.noise);
-        let mut rate = |exact: f64| exact * settled * (1.0 + noise(NOISE)).max(0.0);
-        let (env_steps_per_s, learned_per_s) = (rate(exact.env_steps_per_s), rate(exact.learned_per_s));
+        let mut speed = || settled * (1.0 + noise(NOISE)).max(0.0);
+        let speeds = [speed(), speed()];
+        let (exact, seconds) = self.flow.window(&self.machine, self.in_force, speeds);
         let mut share = |exact: f64| (exact + noise(SHARE_NOISE)).clamp(0.0, 1.0);
         let (cores_used, learners_wait, actors_wait) = (share(exact.cores_used), share(exact.learners_wait), share(exact.actors_wait));
-        Window { env_steps_per_s, learned_per_s, cores_used, learners_wait, actors_wait }
+        (Window { cores_used, learners_wait, actors_wait, ..exact }, seconds)
     }
 }

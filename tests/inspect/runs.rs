@@ -72,6 +72,28 @@ fn cleaning_removes_the_dead_and_leaves_the_living() {
 }
 
 #[test]
+fn cleaning_names_nothing_that_it_left_and_no_name_steers_a_terminal() {
+    let (world, known) = (World::new(), Known::new());
+    let mut bytes = known.bytes();
+    let identity = kill_supervisor(&mut bytes, known.segment.identity());
+    let foreign = Object::new(&bytes);
+    let _announcement = world.announce(&identity, &foreign.name);
+    let text = world.inspect(&["--clean"]).unwrap();
+    assert!(foreign.exists() && !text.contains(&foreign.name), "{text}");
+    let name = identity.segment_name();
+    let spelled_out = format!("removed {name}\\u{{1b}}[2J\n");
+    // Every supervisor that starts on this machine cleans, too, and may have it in its hands for a moment.
+    let told = (0..20).any(|_| {
+        let dead = Object::named(format!("{name}\u{1b}[2J"), &bytes);
+        let _announcement = world.announce(&identity, &dead.name);
+        let text = world.inspect(&["--clean"]).unwrap();
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        text.contains(&spelled_out)
+    });
+    assert!(told, "somebody else had it, twenty times");
+}
+
+#[test]
 fn a_dead_run_whose_processes_live_is_kept_and_named() {
     let (world, known) = (World::new(), Known::new());
     let mut bytes = known.bytes();

@@ -11,7 +11,8 @@ use rand::RngExt;
 use serde::Serialize;
 use shoal::rendezvous::handshake::JoinError;
 use shoal::rendezvous::listener::ReservedSlot;
-use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RendezvousError, Reply, Visitor, attach};
+use shoal::rendezvous::{Announcement, Attachment, Joined, Listener, Refusal, RegisteredRun, RendezvousError, Reply, Visitor, attach};
+use shoal::roles::attached::{self, AttachError};
 use shoal::segment::pidfd::{Pidfd, start_time};
 use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::{ABI_VERSION, system};
@@ -217,6 +218,24 @@ fn another_version_is_told_both_versions() {
         assert!(refusal.to_string().contains(&yours) && refusal.to_string().contains(&supervisor), "{refusal}");
         assert_eq!(refusal, Refusal::OtherVersion { supervisor, yours });
     }
+}
+
+#[test]
+fn the_version_of_a_run_is_compared_before_its_configuration_is_read() {
+    let place = Place::new();
+    let supervisor = std::process::id();
+    // Its configuration names no environment, and is refused when it is read.
+    let of_this_release = place.record();
+    let of_another = RegisteredRun { program_version: "77.0.0".into(), ..of_this_release.clone() };
+    let refused = |record: &RegisteredRun| {
+        let _announcement = place.announce(record).unwrap();
+        attached::become_ready(&place.registry, supervisor, 2).expect_err("it cannot be joined")
+    };
+    assert!(matches!(refused(&of_this_release), AttachError::Config(_)));
+    let error = refused(&of_another);
+    let text = error.to_string();
+    assert!(matches!(error, AttachError::OtherRelease { pid, .. } if pid == supervisor), "{text}");
+    assert!(text.contains("version 77.0.0") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
 }
 
 #[test]

@@ -10,12 +10,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::fcntl::AT_FDCWD;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, mkfifo};
-use shoal::rendezvous::{Listener, Liveliness, remove_dead_replays};
+use shoal::rendezvous::{Listener, Liveliness, RendezvousError, remove_dead_replays};
 use shoal::segment::{Segment, system};
 use shoal::standalone::Standalone;
 use shoal::sync::{AtomicU64, Ordering};
@@ -232,6 +233,30 @@ fn stray_files_of_the_dead_disappear_and_others_stay() {
     let mut expected = vec![format!("{other_dead}.socket"), format!("{living}.new"), format!("{living}.socket"), "notes.text".into()];
     expected.sort();
     assert_eq!(place.file_names(), expected);
+}
+
+#[test]
+fn who_can_open_no_more_files_takes_nobody_for_dead_and_removes_nothing() {
+    let place = Place::new();
+    let record = place.record();
+    let _announcement = place.announce(&record).unwrap();
+    fs::write(&record.socket, "stands for the socket").unwrap();
+    let files = place.file_names();
+    files.iter().for_each(|name| age(&place.registry.folder().join(name), 10));
+    let mut child = Child::fork(|| {
+        let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 64, most).unwrap();
+        let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        assert!(record.identity.is_of_this_boot() && system::is_shared(&record.segment));
+        let found = place.registry.find(record.identity.supervisor_pid);
+        assert!(matches!(found, Err(RendezvousError::File { .. })), "it cannot be looked for");
+        // From now on the folder can be listed, and no file in it opened meanwhile.
+        drop(taken.pop().expect("there was room for some"));
+        place.registry.sweep();
+        0
+    });
+    assert!(matches!(child.reap(), WaitStatus::Exited(_, 0)));
+    assert_eq!(place.file_names(), files);
 }
 
 /// A name of a dead process's, under which somebody has put something that is no segment.

@@ -5,11 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::lock::SetupLock;
 use crate::report::{duration, say};
-use crate::virtual_environment::{self, COMPLETE, interpreter, is_complete, runs};
+use crate::virtual_environment::{self, INSTALLED, interpreter, is_complete, runs};
 use crate::workspace;
 
 const FOLDER: &str = "python";
+/// The environment, in that folder.
+const ENVIRONMENT: &str = ".venv";
 /// What its tests need.
 const TESTS: &str = "requirements-test.txt";
 /// The oldest that it is made for, as its `pyproject.toml` says. Environments in Python run in one that is older, too.
@@ -22,16 +25,22 @@ const FAILURE: &str = "python/.venv could not be made; check the network connect
 pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     remove_libtorch(&folder_with_libtorch())?;
     let package = workspace::root().join(FOLDER);
-    let (folder, wanted) = (package.join(".venv"), package.join(TESTS));
+    let (folder, wanted) = (package.join(ENVIRONMENT), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
     if is_usable(&folder, &requirements) {
         return Ok(folder.join("bin"));
     }
+    let _lock = SetupLock::acquire(&package, ENVIRONMENT)?;
+    // Another set-up may have finished while this one waited for the lock.
+    if is_usable(&folder, &requirements) {
+        return Ok(folder.join("bin"));
+    }
+    virtual_environment::refuse_anothers(&folder)?;
     let start = std::time::Instant::now();
     virtual_environment::make(&interpreter(base), &folder, true, FAILURE)?;
-    install(&folder.join("bin"), TESTS)?;
-    let complete = folder.join(COMPLETE);
-    std::fs::write(&complete, requirements).with_context(|| complete.display().to_string())?;
+    virtual_environment::install(&interpreter(&folder), &wanted, FAILURE)?;
+    let installed = folder.join(INSTALLED);
+    std::fs::write(&installed, requirements).with_context(|| installed.display().to_string())?;
     say(format!("The environment of the Python package was set up in {}.", duration(start.elapsed())));
     Ok(folder.join("bin"))
 }
@@ -43,8 +52,9 @@ fn is_usable(folder: &Path, requirements: &str) -> bool {
 
 /// Removes `python/.venv`, if it was made here.
 pub(crate) fn remove() -> Result<()> {
-    let folder = workspace::root().join(FOLDER).join(".venv");
-    virtual_environment::remove(&folder, folder.join(COMPLETE).is_file())
+    let package = workspace::root().join(FOLDER);
+    let _lock = SetupLock::acquire(&package, ENVIRONMENT)?;
+    virtual_environment::remove(&package.join(ENVIRONMENT))
 }
 
 /// Why the package cannot be built and tested with the interpreter in `base`, if it cannot.
@@ -79,8 +89,9 @@ pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
 
 /// Installs what the file `requirements` of the package names, beside the interpreter in `programs`.
 pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
-    let file = workspace::root().join(FOLDER).join(requirements);
-    virtual_environment::install(&programs.join("python"), &file, FAILURE)
+    let package = workspace::root().join(FOLDER);
+    let _lock = SetupLock::acquire(&package, ENVIRONMENT)?;
+    virtual_environment::install(&programs.join("python"), &package.join(requirements), FAILURE)
 }
 
 /// A command of the package's stages: a program of its environment, or cargo, in its folder. Builds share the
@@ -120,7 +131,7 @@ mod tests {
     #[test]
     fn an_environment_whose_python_is_gone_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(COMPLETE), "pytest\n").unwrap();
+        std::fs::write(folder.path().join(INSTALLED), "pytest\n").unwrap();
         let inside = interpreter(folder.path());
         std::fs::create_dir(inside.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink("/no/such/python", inside).unwrap();

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,7 +14,7 @@ use anyhow::{Result, bail};
 use crate::distribution::{Tool, install_command};
 use crate::libtorch::Devices;
 use crate::python::{self, Environments};
-use crate::{libtorch, report::say, workspace};
+use crate::{libtorch, package, report::say, workspace};
 
 /// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
 const SETUP_BYTES: u64 = 1_500_000_000;
@@ -49,7 +50,7 @@ pub(crate) fn require(checks: impl IntoIterator<Item = Check>) -> Result<()> {
 
 /// Prints every check; fails when one of them did.
 pub(crate) fn doctor() -> Result<()> {
-    let mut checks = vec![cpp_compiler(), space("disk space to build", BUILD_BYTES)];
+    let mut checks = vec![cpp_compiler(), space_to_build()];
     match libtorch::find() {
         Ok(Some(found)) => checks.push(Check { subject: "libtorch", outcome: Ok(found.to_string()) }),
         Ok(None) => {
@@ -75,7 +76,7 @@ pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
         Devices::Cpu => SETUP_BYTES,
         Devices::CpuAndCuda => CUDA_SETUP_BYTES,
     };
-    [python_with_pip(), space("disk space to fetch libtorch", needed_bytes)]
+    [python_with_pip(), space("disk space to fetch libtorch", &workspace::root(), needed_bytes)]
 }
 
 /// A C++ compiler that finds its standard library: torch-sys compiles C++ with `$CXX`, else with `c++`.
@@ -106,17 +107,17 @@ fn compiles_cpp(compiler: &str) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Nothing fails without it: native environments need no Python.
+/// Nothing fails without it, since native environments need no Python; what fails is a set-up that finds somebody else's in its place.
 fn python_for_environments() -> Check {
-    let outcome = match python::find() {
+    let outcome = python::find().map_err(|error| format!("{error:#}")).map(|found| match found {
         Some(found @ Environments::InPython(_)) => found.to_string(),
         Some(Environments::NativeAlone(reason)) => {
             let install = install_command(Tool::PythonToEmbed);
             format!("none, so only native environments run ({reason}). Install it:  {install}  or {}", python::NAME_ANOTHER)
         }
         None => "not set up yet; `cargo xtask setup` does it".to_owned(),
-    };
-    Check { subject: "Python for environments", outcome: Ok(outcome) }
+    });
+    Check { subject: "Python for environments", outcome }
 }
 
 /// Python with pip: pip knows the user's package index, proxy and certificates, so nothing of that is repeated here.
@@ -128,16 +129,22 @@ fn python_with_pip() -> Check {
     Check { subject: "Python with pip", outcome }
 }
 
-fn space(subject: &'static str, needed_bytes: u64) -> Check {
-    let root = workspace::root();
-    let outcome = match free_bytes(&root) {
+/// Room for what is not built yet, as far as the size of what is built tells.
+fn space_to_build() -> Check {
+    let folder = package::target(&workspace::root());
+    space("disk space for what is not built yet", &folder, BUILD_BYTES.saturating_sub(taken_bytes(&folder)))
+}
+
+/// Whether so many bytes are free where `folder` is, or will be.
+fn space(subject: &'static str, folder: &Path, needed_bytes: u64) -> Check {
+    let outcome = match free_bytes(folder) {
         // A file system that does not say how full it is gets the benefit of the doubt.
         None => Ok("unknown".to_owned()),
         Some(free) if free >= needed_bytes => Ok(format!("{:.1} GB free, {:.1} GB needed", gigabytes(free), gigabytes(needed_bytes))),
         Some(free) => Err(format!(
             "{:.1} GB free in {}, {:.1} GB needed. Make room, or move this checkout to a larger disk",
             gigabytes(free),
-            root.display(),
+            folder.display(),
             gigabytes(needed_bytes)
         )),
     };
@@ -145,8 +152,21 @@ fn space(subject: &'static str, needed_bytes: u64) -> Check {
 }
 
 fn free_bytes(folder: &Path) -> Option<u64> {
-    let status = rustix::fs::statvfs(folder).ok()?;
-    status.f_bavail.checked_mul(status.f_frsize)
+    let existing = folder.ancestors().find(|path| path.exists())?;
+    let status = rustix::fs::statvfs(existing).ok()?;
+    // One without blocks has no limit, as a tmpfs of the size 0.
+    (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+/// What the files in `folder` take of the disk. Cargo gives many of them two names, of which each counts its part.
+fn taken_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => taken_bytes(&entry.path()),
+        Ok(facts) => facts.blocks() * 512 / facts.nlink().max(1),
+        Err(_) => 0,
+    });
+    sizes.sum()
 }
 
 fn gigabytes(bytes: u64) -> f64 {
@@ -164,6 +184,28 @@ mod tests {
             require([check("one", Err("install one")), check("two", Ok("there")), check("three", Err("install three"))]).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("one: install one") && text.contains("three: install three") && !text.contains("two"), "{text}");
+    }
+
+    #[test]
+    fn what_is_built_counts_once_however_many_names_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let (built, names) = (folder.path().join("deps/built"), folder.path().join("names"));
+        std::fs::create_dir(built.parent().unwrap()).unwrap();
+        std::fs::write(&built, [1u8; 4096]).unwrap();
+        // What it takes may be known no sooner.
+        std::fs::File::open(&built).unwrap().sync_all().unwrap();
+        let taken = taken_bytes(folder.path());
+        assert!(taken > 0);
+        std::fs::create_dir(&names).unwrap();
+        std::fs::hard_link(&built, names.join("second")).unwrap();
+        assert_eq!(taken_bytes(folder.path()), taken);
+        assert_eq!(taken_bytes(&folder.path().join("none")), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_has_the_room_of_the_one_that_it_will_be_in() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(free_bytes(&folder.path().join("not/there")).is_some());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask wheel`: the Python package as one file, for every Linux with this processor and a C library of 2014 or later.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
@@ -12,6 +13,8 @@ use crate::{package, prerequisites, workspace};
 
 /// Where the file goes, in the workspace's target folder.
 const FOLDER: &str = "wheels";
+/// Where the native part with the libtorch engine is built, beside it.
+const FOLDER_WITH_LIBTORCH: &str = "with-libtorch";
 /// Largest file that a newcomer should have to fetch.
 const LIMIT_BYTES: u64 = 25 << 20;
 
@@ -62,14 +65,28 @@ fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
 /// what libtorch is linked with.
 fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
     let libtorch = libtorch::provide(Devices::Cpu)?;
-    let mut command = package::command(programs, "cargo");
+    let target = package::target(&workspace::root()).join(FOLDER_WITH_LIBTORCH);
+    let mut command = command_with_libtorch(programs, &target);
     libtorch.hand_to(&mut command);
-    command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--", "-C", "strip=symbols"]);
     ensure!(command.status()?.success(), "the native part with libtorch could not be built");
-    std::fs::copy(package::target(&workspace::root()).join("release/lib_native.so"), folder.join("_native.abi3.so"))?;
+    std::fs::copy(built_with_libtorch(&target), folder.join("_native.abi3.so"))?;
     let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap_or((libtorch::VERSION, ""));
     std::fs::write(folder.join("version"), version)?;
     Ok(())
+}
+
+/// The command that builds this part in the folder `target`. The processor is named since somebody's settings may name another one, and
+/// the folder is its own since maturin builds, under the same name, the part without libtorch.
+fn command_with_libtorch(programs: &Path, target: &Path) -> Command {
+    let mut command = package::command(programs, "cargo");
+    command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--target", Processor::HOST.target(), "--target-dir"]);
+    command.arg(target).args(["--", "-C", "strip=symbols"]);
+    command
+}
+
+/// What that command builds.
+fn built_with_libtorch(target: &Path) -> PathBuf {
+    target.join(Processor::HOST.target()).join("release/lib_native.so")
 }
 
 fn wheels(folder: &Path, processor: Processor) -> Vec<PathBuf> {
@@ -87,5 +104,15 @@ mod tests {
         let project = std::fs::read_to_string(workspace::root().join("python/pyproject.toml")).unwrap();
         let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap();
         assert!(project.contains(&format!("torch = [\"torch=={version}.*\"]")), "libtorch {version} is another version than PyTorch's");
+    }
+
+    #[test]
+    fn the_part_with_libtorch_is_taken_from_where_it_is_built_whatever_the_users_settings_name() {
+        let folder = Path::new("/x/target");
+        let command = command_with_libtorch(Path::new("/x/bin"), folder);
+        let words: Vec<_> = command.get_args().collect();
+        let value = |name: &str| words.iter().position(|word| *word == name).map(|at| Path::new(words[at + 1]));
+        let named = value("--target-dir").unwrap().join(value("--target").unwrap());
+        assert!(built_with_libtorch(folder).starts_with(named), "{words:?}");
     }
 }

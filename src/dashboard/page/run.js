@@ -53,13 +53,22 @@ export class Run {
     on("history", (history) => this.showHistory(history));
     on("growth", (growth) => this.grow(growth));
     on("now", (report) => this.showNow(report));
-    this.source.onerror = () => this.notice("The dashboard does not answer: it was ended, or the connection is lost.", "connection");
+    this.source.onerror = ({ target }) => this.lose(target);
     this.source.onopen = () => this.notice("", "connection");
+  }
+
+  /** The browser tries again where the connection is lost, but not where it was answered: without the run, or by a dashboard that does not know this page's link. */
+  async lose(source) {
+    const isGone = source.readyState === EventSource.CLOSED && (await fetch("runs/").catch(() => null))?.ok;
+    if (source !== this.source) return;
+    if (isGone) this.showCard(null, null);
+    this.notice(isGone ? "" : "The dashboard does not answer: it was ended, or the connection is lost.", "connection");
   }
 
   leave() {
     document.removeEventListener("visibilitychange", this.onVisibility);
     this.source.close();
+    this.source = null;
     for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.remove();
     for (const id of ["tiles", "processes", "replay", "events"]) $(id).replaceChildren();
   }
@@ -189,7 +198,7 @@ export class Run {
     $("state").className = `pill ${card.state}`;
     update($("state"), [state.length > 60 ? reason.split(":")[0] : state]);
     document.title = `${card.environment ?? card.name} · Shoal`;
-    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
+    const killed = `Supervisor ${card.supervisor_pid} was killed, is just beginning, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
     const kept = `Supervisor ${card.supervisor_pid} is gone, and its run stays in memory: "shoal adopt ${card.folder_word}" goes on with it there.`;
     const failed = /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "";
     this.notice({ killed, kept }[card.state] ?? failed, "state");

@@ -9,6 +9,7 @@
 
 mod other_half;
 mod others;
+mod reports;
 mod statistics;
 mod view;
 
@@ -18,13 +19,13 @@ use std::time::Duration;
 use rand::SeedableRng;
 
 use self::other_half::OtherHalf;
+use self::reports::Reports;
 use super::run::{Laps, RoleError, Run};
 use crate::algorithms::{Half, Learning, Random, Statistics};
 use crate::config::Config;
 use crate::config::schedule::linear;
 use crate::environments::derive_seed;
 use crate::experience::{Seat, Source};
-use crate::machine::gpu::GpuUse;
 use crate::machine::gpu_meter::GpuMeter;
 use crate::metrics::Tally;
 use crate::networks::Device;
@@ -32,15 +33,10 @@ use crate::segment::counters::Counter;
 use crate::segment::float_board::FloatBoard;
 use crate::segment::gradients::GradientExchange;
 use crate::segment::membership::View;
-use crate::segment::metrics::{MetricRing, Report};
 use crate::segment::processes::Phase;
 
 /// Updates between two snapshots of the learner's state: what a killed learner can lose at most.
 const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
-/// Updates between two reports to the metric ring, at least.
-const REPORT_INTERVAL_UPDATES: u64 = 16;
-/// Time between them, at least, so that those of small networks do not push each other out of the ring before the supervisor looks.
-const REPORT_INTERVAL_NS: u64 = 50_000_000;
 /// Time between two looks at what a learner waits for: others of its view, its other half, a batch that was promised and not there.
 const PAUSE: Duration = Duration::from_micros(200);
 /// Looks at the other learners between two looks at the run.
@@ -82,13 +78,7 @@ pub struct Learner<'a> {
     gradient: Vec<f32>,
     state: Vec<f32>,
     random: Random,
-    ring: MetricRing<'a>,
-    /// The metrics of the updates since the last report.
-    unreported: Tally,
-    /// When the newest report was pushed, on the monotonic clock.
-    reported_at_ns: u64,
-    /// Where this learner computes on a GPU whose driver tells what it does.
-    gpu: Option<GpuMeter>,
+    reports: Reports<'a>,
     laps: Laps,
 }
 
@@ -105,6 +95,10 @@ impl<'a> Learner<'a> {
         let is_counted = other_half.as_ref().is_none_or(|other| other.learns(Half::Critics));
         let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads, is_counted };
         let states = run.segment.learner_boards().nth(if other_half.is_some() { run.number } else { 0 });
+        let gpu = match run.config.learner.device_of(run.number).parse() {
+            Ok(Device::Cuda(index)) => GpuMeter::of_this_process(index),
+            Ok(Device::Cpu) | Err(_) => None,
+        };
         Ok(Self {
             other_half,
             source: run.algorithm.experience().source(seat)?,
@@ -120,13 +114,7 @@ impl<'a> Learner<'a> {
             state: vec![0.0; sizes.state],
             // In a synchronous run the actor is the same process, and draws from a stream of its own.
             random: Random::seed_from_u64(derive_seed(run.seed(), OWN_STREAM)),
-            ring: run.segment.metric_ring(run.process.index()),
-            unreported: Tally::new(run.algorithm.metrics()),
-            reported_at_ns: 0,
-            gpu: match run.config.learner.device_of(run.number).parse() {
-                Ok(Device::Cuda(index)) => GpuMeter::of_this_process(index),
-                Ok(Device::Cpu) | Err(_) => None,
-            },
+            reports: Reports::new(run.segment.metric_ring(run.process.index()), run.algorithm.metrics(), gpu),
             laps: Laps::start(),
             learning,
             run,
@@ -208,18 +196,8 @@ impl<'a> Learner<'a> {
             }
             self.count(Counter::PublishNs);
         }
-        self.report_gpu_use();
+        self.reports.push_gpu_use(self.updates);
         Ok(UpdateResult::Updated)
-    }
-
-    /// Say now and then how much this learner's GPU does.
-    fn report_gpu_use(&mut self) {
-        // Those who look into the rings find it among the newest reports; who updates seldom does not make them wait.
-        if (self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) || self.gpu.as_ref().is_some_and(GpuMeter::is_due))
-            && let Some(GpuUse { index, busy_share, memory_bytes }) = self.gpu.as_mut().and_then(GpuMeter::look)
-        {
-            self.ring.push(Report::Gpu { index, busy_share, memory_bytes });
-        }
     }
 
     /// Why there was no update, where what was waited for did not come.
@@ -244,7 +222,6 @@ impl<'a> Learner<'a> {
 
     /// What only the leader does after an update: count it, and publish when it is time.
     fn lead(&mut self, metrics: &Tally) {
-        self.unreported.merge(metrics);
         self.count_updates();
         // Counted from where batches begin, so that what one has taught is published with the last update from it.
         if (self.updates - self.began_anew_at).is_multiple_of(self.run.config.learner.publish_interval_updates) {
@@ -253,22 +230,13 @@ impl<'a> Learner<'a> {
         if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {
             self.publish_state(self.view);
         }
-        let is_due = || self.laps.now_ns().saturating_sub(self.reported_at_ns) >= REPORT_INTERVAL_NS;
-        if self.updates.is_multiple_of(REPORT_INTERVAL_UPDATES) && is_due() {
-            self.report();
-        }
-    }
-
-    fn report(&mut self) {
-        self.reported_at_ns = self.laps.now_ns();
-        self.ring.push_all(&self.unreported);
-        self.unreported.clear();
+        self.reports.add(metrics, self.updates, self.laps.now_ns());
     }
 
     /// Publish the newest parameters and state, and report the last updates, so that nothing of an orderly end is lost.
     pub fn leave(&mut self) {
         if self.leads() {
-            self.report();
+            self.reports.push(self.laps.now_ns());
             self.publish_parameters();
             self.publish_state(self.view);
         }

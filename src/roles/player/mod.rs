@@ -5,7 +5,7 @@ mod error;
 mod saved;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -24,8 +24,8 @@ use crate::telemetry::ReturnStatistics;
 /// How well a policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlayedPolicy {
-    /// Weights file.
-    pub weights: PathBuf,
+    /// Weights file; where its path is not UTF-8, nearly.
+    pub weights: String,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
     pub instead_of_best: bool,
     /// Environment.
@@ -55,14 +55,7 @@ impl fmt::Display for PlayedPolicy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
         let ReturnStatistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
-        writeln!(
-            formatter,
-            "policy      {} on {}, {} updates ({})",
-            self.algorithm,
-            self.environment,
-            self.updates,
-            self.weights.display()
-        )?;
+        writeln!(formatter, "policy      {} on {}, {} updates ({})", self.algorithm, self.environment, self.updates, self.weights)?;
         if self.instead_of_best {
             writeln!(formatter, "weights     the last ones: none of the run were confirmed as its best")?;
         }
@@ -122,7 +115,7 @@ pub fn play(
     }
     let metadata = saved.weights.metadata;
     Ok(PlayedPolicy {
-        weights: saved.path,
+        weights: saved.path.display().to_string(),
         instead_of_best: saved.instead_of_best,
         environment: metadata.environment,
         algorithm: metadata.algorithm,

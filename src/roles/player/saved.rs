@@ -33,7 +33,7 @@ pub struct SavedPolicy {
     pub instead_of_best: bool,
     /// The network, and where it comes from.
     pub weights: PolicyWeights,
-    /// The configuration of its run, with the network that was saved.
+    /// The configuration of its run; of weights that lie elsewhere, the defaults of their environment with the network that was saved.
     pub config: Config,
 }
 
@@ -45,21 +45,7 @@ impl SavedPolicy {
     pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
         let (file, instead_of_best) = weights_at(path, which)?;
         let weights = PolicyWeights::load(&file)?;
-        let mut config = config_at(path)?;
-        config.algorithm.name.clone_from(&weights.metadata.algorithm);
-        config.network.convolutions = weights.spec.convolutions();
-        config.network.hidden = weights.spec.hidden();
-        config.network.dueling = weights.spec.is_dueling();
-        if config.rows() == Rows::Fragments {
-            config.network.separate_value = weights.spec.head_outputs(VALUE).is_none();
-        }
-        // Any weight: whoever acts has no decoder.
-        config.auto_encoder = weights
-            .spec
-            .head_outputs(LATENT)
-            .map_or_else(AutoEncoderConfig::default, |latent| AutoEncoderConfig { coefficient: 1.0, latent });
-        config.algorithm.normalise_observations = weights.metadata.input_scaling.is_some();
-        Ok(Self { path: file, instead_of_best, weights, config })
+        Ok(Self { path: file, instead_of_best, weights, config: config_at(path)? })
     }
 
     /// The policy, ready to act in `environment`, as its agent observes it.
@@ -117,23 +103,71 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
-/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere the defaults of their
-/// environment.
+/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere, what they say of one.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if let Some(folder) = folder_at(path)? {
         return config_of(&folder);
     }
-    let metadata = PolicyWeights::load(path)?.metadata;
+    let weights = PolicyWeights::load(path)?;
     // In weights/, or in a checkpoint.
     let folders = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let of_run = folders.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
         let config = config_of(&folder)?;
-        if (&config.environment.id, &config.algorithm.name) == (&metadata.environment, &metadata.algorithm) {
+        if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
             return Ok(config);
         }
     }
+    config_for(&weights)
+}
+
+/// The defaults of the environment of `weights`, with their network. How an algorithm of a program's own comes to its network, only the
+/// configuration of its run may tell.
+fn config_for(PolicyWeights { spec, metadata, .. }: &PolicyWeights) -> Result<Config, PlayError> {
     let mut config = Config::for_environment(&metadata.environment);
     environments::resolve(&mut config, Path::new(""))?;
+    config.algorithm.name.clone_from(&metadata.algorithm);
+    config.algorithm.normalise_observations = metadata.input_scaling.is_some();
+    config.network.convolutions = spec.convolutions();
+    config.network.hidden = spec.hidden();
+    config.network.dueling = spec.is_dueling();
+    if config.rows() == Rows::Fragments {
+        config.network.separate_value = spec.head_outputs(VALUE).is_none();
+        if let Some(latent) = spec.head_outputs(LATENT) {
+            // Any weight: whoever acts has no decoder.
+            config.auto_encoder = AutoEncoderConfig { coefficient: 1.0, latent };
+        }
+    }
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::checkpoint::WeightsMetadata;
+    use crate::networks::{Head, NetworkSpec};
+
+    #[test]
+    fn the_configuration_of_a_run_stays_as_it_is_and_elsewhere_the_network_is_that_of_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.algorithm.name, config.network.hidden) = ("mine".into(), vec![16]);
+        let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
+        // What an algorithm makes of its configuration is its own affair.
+        let spec = NetworkSpec::perceptron(4, &[16, 8], Head::Dueling { outputs: 2 });
+        let metadata = WeightsMetadata { algorithm: "mine".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        let parameters = vec![0.5; spec.parameter_count()];
+        PolicyWeights::new(spec, &parameters, metadata).save(&run.last_weights()).unwrap();
+        for path in [run.path(), &run.last_weights()] {
+            let network = SavedPolicy::open(path, Which::Last).unwrap().config.network;
+            assert_eq!((network.hidden, network.dueling), (vec![16], false), "{}", path.display());
+        }
+
+        let elsewhere = root.path().join("alone.safetensors");
+        fs::copy(run.last_weights(), &elsewhere).unwrap();
+        let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
+        assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
+    }
 }

@@ -4,7 +4,8 @@
 
 use super::watch::Watched;
 use crate::machine::affinity;
-use crate::machine::cores::core_list;
+use crate::machine::cores::{core_list, usable_now};
+use crate::readable::counted;
 use crate::segment::processes::Role;
 
 /// A bound learner that waits for its core for more of the time than this shares it.
@@ -81,8 +82,20 @@ impl Binding {
         };
         self.looks += 1;
         let (name, core, waited) = (learner.planned.name(), learner.planned.cores[0], (100.0 * wait).round());
-        (self.looks >= LOOKS).then(|| format!("{name} waited {waited} % of the time for core {core}, which others use too"))
+        (self.looks >= LOOKS).then(|| {
+            let cause = cause(self.usable.len(), usable_now());
+            format!("{name} waited {waited} % of the time for core {core}, {cause}")
+        })
     }
+}
+
+/// What a learner may have waited for: the kernel counts it as waiting, too, when the control group has used up its time.
+fn cause(usable: usize, has_time_of: usize) -> String {
+    let others = "which others use too";
+    if has_time_of >= usable {
+        return others.to_owned();
+    }
+    format!("{others}, or for its control group, which has the time of {} (docker: --cpus)", counted(has_time_of, "core"))
 }
 
 #[cfg(test)]
@@ -108,6 +121,13 @@ mod tests {
         let said = binding.look(&mut watched, share_a_core, vec![0, 1], false).unwrap();
         assert!(said.contains("learner 0 waited 50 % of the time for core 0"), "{said}");
         assert!(watched.iter().all(|process| process.planned.cores.is_empty()), "none is bound when it comes back");
+    }
+
+    #[test]
+    fn the_quota_of_a_control_group_is_named_as_the_other_cause_where_there_is_one() {
+        assert_eq!(cause(2, 2), "which others use too");
+        assert_eq!(cause(8, 2), "which others use too, or for its control group, which has the time of 2 cores (docker: --cpus)");
+        assert!(cause(2, 1).contains("of 1 core "), "{}", cause(2, 1));
     }
 
     #[test]

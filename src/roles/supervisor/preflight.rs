@@ -3,8 +3,12 @@
 
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use indicatif::BinaryBytes;
+use nix::sys::signal::{Signal, kill};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 
 use super::resumption::run_name;
 use super::{Plan, Prepared, Resumption, SupervisorError, refuse};
@@ -66,6 +70,11 @@ impl Prepared {
         if !nearest.is_dir() {
             return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", nearest.display())));
         }
+        if let Some(path) = nearest.canonicalize().ok().filter(|path| path.to_str().is_none()) {
+            let advice = if existing.is_some() { "rename it" } else { "choose another run.folder" };
+            let path = path.display();
+            return Err(self.refuse_folder(format!("the path {path} is not UTF-8, and the records of a run cannot hold it; {advice}")));
+        }
         // Permissions, a read-only disk, a quota: only an attempt knows them all. The folder goes at once.
         match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(nearest) {
             Ok(_) => Ok(()),
@@ -124,29 +133,37 @@ impl Prepared {
                 }
             }
         };
-        in_a_child(|| try_out().map_err(|error| error.to_string()))?
+        in_a_child(request.patience, || try_out().map_err(|error| error.to_string()))?
             .map_err(|message| refuse(self.loaded.error_at("environment.id", message)))
     }
 
     /// Build the learners' networks where they will be.
     fn check_learner(&self) -> Result<(), SupervisorError> {
-        let learner = &self.loaded.config.learner;
-        let build =
-            |number| self.algorithm_of_learner(number).learning(self.loaded.config.run.seed).map(drop).map_err(|error| error.to_string());
-        (0..learner.devices().len())
-            .try_for_each(|number| in_a_child(|| build(number))?.map_err(|message| refuse(self.loaded.error_at("learner.device", message))))
+        let config = &self.loaded.config;
+        let build = |number| self.algorithm_of_learner(number).learning(config.run.seed).map(drop).map_err(|error| error.to_string());
+        let key = if lacks_engine(config) { "network.engine" } else { "learner.device" };
+        // CUDA may take as long as it likes.
+        (0..config.learner.devices().len()).try_for_each(|number| {
+            in_a_child(Duration::MAX, || build(number))?.map_err(|message| refuse(self.loaded.error_at(key, message)))
+        })
     }
 }
 
-/// Whether learners may not find what they compute with: a GPU, or a libtorch that this program has not. The driver's files may be hidden
+/// Whether learners may not find what they compute with: a GPU, or an engine that this program has not. The driver's files may be hidden
 /// in a container, and show GPUs that nobody can use: the driver is too old, libtorch not built for them, or another process has them for
 /// itself. An attempt takes as long as CUDA takes to start, so on CPUs there is none.
 fn needs_an_attempt(config: &Config) -> bool {
-    config.learner.uses_gpu() || networks::check_is_built(config.network.engine, Device::Cpu).is_err()
+    config.learner.uses_gpu() || lacks_engine(config)
 }
 
-/// Run `attempt` in a process of its own: the supervisor itself computes nothing, so that it can fork at any time.
-fn in_a_child(attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), String>, SupervisorError> {
+/// Whether this program has not the engine that is asked for, whatever the device.
+fn lacks_engine(config: &Config) -> bool {
+    networks::check_is_built(config.network.engine, Device::Cpu).is_err()
+}
+
+/// Run `attempt` in a process of its own: the supervisor itself computes nothing, so that it can fork at any time. One that takes longer
+/// than `patience` is killed, and has failed.
+fn in_a_child(patience: Duration, attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), String>, SupervisorError> {
     let (mut reader, mut writer) = pipe().map_err(|source| SupervisorError::System { action: "opening a pipe", source })?;
     let child = system::fork_child(|| match attempt() {
         Ok(()) => 0,
@@ -157,7 +174,15 @@ fn in_a_child(attempt: impl Fn() -> Result<(), String>) -> Result<Result<(), Str
     })?;
     drop(writer);
     let mut message = String::new();
-    let _ = reader.read_to_string(&mut message);
+    // Readable once the attempt has failed, or its process has ended.
+    let limit = Timespec::try_from(patience).ok();
+    if retry_on_intr(|| poll(&mut [PollFd::new(&reader, PollFlags::IN)], limit.as_ref())) == Ok(0) {
+        let _ = kill(child, Signal::SIGKILL);
+        let seconds = patience.as_secs_f64();
+        message = format!("the process that tried it had not ended after {seconds} s; raise machine.hang_timeout_s if it takes longer");
+    } else {
+        let _ = reader.read_to_string(&mut message);
+    }
     if system::wait_for_children(&[child]) {
         return Ok(Ok(()));
     }
@@ -180,5 +205,17 @@ mod tests {
             config.learner.device = device.into();
             assert!(needs_an_attempt(&config), "{device}");
         }
+    }
+
+    #[test]
+    fn an_attempt_fails_in_its_own_words_or_for_taking_too_long() {
+        assert_eq!(in_a_child(Duration::MAX, || Ok(())).unwrap(), Ok(()));
+        assert_eq!(in_a_child(Duration::MAX, || Err("it is broken".into())).unwrap(), Err("it is broken".into()));
+        let hang = || {
+            std::thread::sleep(Duration::from_hours(1));
+            Ok(())
+        };
+        let late = in_a_child(Duration::from_millis(1), hang).unwrap().unwrap_err();
+        assert!(late.contains("after 0.001 s") && late.contains("machine.hang_timeout_s"), "{late}");
     }
 }

@@ -14,6 +14,7 @@ use rustix::event::poll;
 
 use super::salvage::{Left, Salvage, wait_for_everybody};
 use crate::rendezvous::Announcement;
+use crate::roles::visualizer;
 use crate::segment::pidfd::Pidfd;
 use crate::segment::{Segment, SegmentError, system};
 use crate::telemetry::RunFolder;
@@ -29,7 +30,7 @@ pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
     /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what `salvage` says, if anything,
-    /// and removes the segment, the announcement and its hold on `folder`.
+    /// and removes the segment, the announcement, what visualizers had not finished, and its hold on `folder`.
     pub(super) fn fork(
         segment: &Segment,
         announcement: &Announcement,
@@ -63,6 +64,10 @@ impl Sentinel {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 system::remove(&name);
+                // Others may have it by now where nothing can be locked, or where it was given back for somebody who has died since.
+                if let Some(folder) = folder.found_again().filter(|folder| folder.is_locked() && folder.take_again()) {
+                    visualizer::remove_unfinished(&folder.videos());
+                }
             }
             announcement.withdraw(segment.identity());
             folder.give_back();

@@ -1,33 +1,13 @@
-//! Windows of a run that fits itself: what they have to hold, and what of them lasts.
+//! Windows of a run that fits itself, from one moment of it to another.
 
-use crate::adaptation::{Hold, Setting, Window};
+use crate::adaptation::{Hold, LeastWindow, Setting, Window};
 use crate::config::{Config, Rows};
 use crate::telemetry::Snapshot;
 
-/// Length of a window: so many seconds, and longer where fewer updates are made in it,
-/// since one more or less would then count for too much.
-const WINDOW_S: f64 = 1.0;
-const LEAST_UPDATES: u64 = 20;
-const LONGEST_WINDOW_S: f64 = 10.0;
-/// The same where each batch is learned from in several updates, which come together or not at all.
-const LEAST_BATCHES: u64 = 10;
-const LONGEST_WINDOW_OF_BATCHES_S: f64 = 60.0;
-
-/// How much a window has to hold.
-struct Least {
-    updates: u64,
-    /// A window is over after so long whatever it holds.
-    longest_s: f64,
-}
-
-impl Least {
-    fn of(config: &Config) -> Self {
-        let parts = if config.learns_in_parts() { config.algorithm.minibatches } else { 1 };
-        match config.uses_of_fragments().map_or(1, |(_, uses)| uses) * parts {
-            1 => Self { updates: LEAST_UPDATES, longest_s: LONGEST_WINDOW_S },
-            updates => Self { updates: LEAST_UPDATES.max(LEAST_BATCHES * updates as u64), longest_s: LONGEST_WINDOW_OF_BATCHES_S },
-        }
-    }
+/// How much a window of `config` has to hold.
+fn least(config: &Config) -> LeastWindow {
+    let parts = if config.learns_in_parts() { config.algorithm.minibatches } else { 1 };
+    LeastWindow::of(config.uses_of_fragments().map_or(1, |(_, uses)| uses) * parts)
 }
 
 /// How often a rate limiter has each transition drawn.
@@ -52,7 +32,7 @@ impl Ratio {
 
 /// One window after the other.
 pub(super) struct Windows {
-    least: Least,
+    least: LeastWindow,
     ratio: Option<Ratio>,
     /// Where the present one began.
     last: Option<Snapshot>,
@@ -61,15 +41,13 @@ pub(super) struct Windows {
 impl Windows {
     /// Of a run of `config`.
     pub(super) fn of(config: &Config) -> Self {
-        Self { least: Least::of(config), ratio: Ratio::of(config), last: None }
+        Self { least: least(config), ratio: Ratio::of(config), last: None }
     }
 
     /// Whether the present one is over `now`.
     pub(super) fn is_over(&mut self, now: &Snapshot) -> bool {
         let last = self.last.get_or_insert_with(|| now.clone());
-        let elapsed_s = now.wall_s - last.wall_s;
-        let holds_enough = now.updates.saturating_sub(last.updates) >= self.least.updates || elapsed_s >= self.least.longest_s;
-        elapsed_s >= WINDOW_S && holds_enough
+        self.least.is_held(now.wall_s - last.wall_s, now.updates.saturating_sub(last.updates))
     }
 
     /// The one that ends `now`, in which `in_force` was the setting; the next one begins.
@@ -78,7 +56,7 @@ impl Windows {
         let elapsed_s = now.wall_s - last.wall_s;
         let measured = window(&last, now, elapsed_s, usable_cores);
         let inserted_per_s = now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s;
-        self.ratio.as_ref().map_or(measured, |ratio| lasting(measured, inserted_per_s, ratio.with(in_force.batch_size)))
+        self.ratio.as_ref().map_or(measured, |ratio| measured.lasting(inserted_per_s, ratio.with(in_force.batch_size)))
     }
 }
 
@@ -92,18 +70,6 @@ fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, usable_cores: usize) 
         cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
-    }
-}
-
-/// What lasts of a window. Either side may be ahead of the other by the error band of the rate limiter, and live on that or make it up for
-/// longer than a trial takes: what it does beyond the other says nothing of the setting.
-fn lasting(window: Window, inserted_per_s: f64, samples_per_insert: f64) -> Window {
-    // Steps come evenly and rows with each flush; rows of others come without steps.
-    let allowed_per_s = samples_per_insert * inserted_per_s.max(window.env_steps_per_s);
-    Window {
-        env_steps_per_s: window.env_steps_per_s * (window.learned_per_s / allowed_per_s).min(1.0),
-        learned_per_s: window.learned_per_s.min(allowed_per_s),
-        ..window
     }
 }
 
@@ -125,33 +91,14 @@ mod tests {
             Window { env_steps_per_s: 1_000.0, learned_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
         assert_eq!(found, expected);
     }
-    #[test]
-    fn what_one_side_does_beyond_the_other_does_not_count() {
-        let window = |env_steps_per_s, learned_per_s| Window {
-            env_steps_per_s,
-            learned_per_s,
-            cores_used: 0.5,
-            learners_wait: 0.0,
-            actors_wait: 0.0,
-        };
-        // Learners that live on what there is, actors that fill it, and both in balance; each transition is drawn 128 times.
-        let cases = [([195.0, 300.0], [195.0, 195.0]), ([400.0, 300.0], [300.0, 300.0]), ([250.0, 250.0], [250.0, 250.0])];
-        for ([steps, updates], [lasting_steps, lasting_updates]) in cases {
-            let found = lasting(window(steps, updates * 128.0), steps, 128.0);
-            assert_eq!(found, window(lasting_steps, lasting_updates * 128.0));
-        }
-        let of_guests = lasting(window(0.0, 300.0), 400.0, 1.0);
-        assert_eq!(of_guests.learned_per_s, 300.0);
-    }
 
     #[test]
     fn a_window_holds_whole_batches_where_each_is_learned_from_in_several_updates() {
-        let least = |config: &Config| (Least::of(config).updates, Least::of(config).longest_s);
-        assert_eq!(least(&config(|_| {})), (20, 10.0));
+        assert_eq!(least(&config(|_| {})), LeastWindow::of(1));
         let ppo = config(|config| {
             config.algorithm.name = "ppo".into();
             (config.algorithm.epochs, config.algorithm.minibatches) = (4, 16);
         });
-        assert_eq!(least(&ppo), (640, 60.0));
+        assert_eq!(least(&ppo), LeastWindow::of(64));
     }
 }

@@ -44,8 +44,8 @@ struct Visualizer<'a> {
     random: Random,
     parameters: NewestParameters<'a>,
     board: PictureBoard<'a>,
-    /// Whether bars are shown, because the environment draws nothing.
-    draws_no_picture: bool,
+    /// What is said of the bars that are shown where the environment draws nothing.
+    bars: Option<String>,
     interval: Duration,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Visualizer<'a> {
             actions: ActionBatch::new(&run.environment.action, 1),
             random: Random::seed_from_u64(run.seed()),
             parameters: NewestParameters::of(run),
-            draws_no_picture: false,
+            bars: None,
             interval: Duration::from_secs_f64(1.0 / run.config.visualizer.pictures_per_s),
             environment,
             policy,
@@ -105,8 +105,10 @@ impl<'a> Visualizer<'a> {
             self.show(&picture, episode_return, steps);
             if video.as_mut().is_some_and(|video| video.add(picture, ended))
                 && let Some(video) = video.take()
+                && self.or_none(videos.finish(video, self.run.env_steps(), episode_return)).is_some()
             {
-                self.or_none(videos.finish(video, self.run.env_steps(), episode_return));
+                // Of one that was missing before enough has been said.
+                self.run.process.set_last_words(self.bars.as_deref().unwrap_or_default());
             }
             if ended {
                 return Ok(true);
@@ -140,13 +142,13 @@ impl<'a> Visualizer<'a> {
 
     /// What there is to see. An environment that draws nothing in its first state is not asked again.
     fn picture(&mut self, is_first: bool) -> Result<Picture, EnvironmentError> {
-        if !self.draws_no_picture {
+        if self.bars.is_none() {
             match self.environment.picture() {
                 Err(error) if is_first => {
-                    self.draws_no_picture = true;
                     let error = error.to_string();
-                    let reason = error.lines().next().unwrap_or_default();
-                    self.run.process.set_last_words(&format!("{BARS_ARE_SHOWN}: {reason}"));
+                    let words = format!("{BARS_ARE_SHOWN}: {}", error.lines().next().unwrap_or_default());
+                    self.run.process.set_last_words(&words);
+                    self.bars = Some(words);
                 }
                 result => return result,
             }
@@ -155,7 +157,7 @@ impl<'a> Visualizer<'a> {
     }
 
     fn show(&self, picture: &Picture, episode_return: f64, steps: u64) {
-        let drawn = if self.draws_no_picture { DRAWN_AS_BARS } else { 0 };
+        let drawn = if self.bars.is_some() { DRAWN_AS_BARS } else { 0 };
         let notes = [self.run.env_steps(), self.parameters.updates, episode_return.to_bits(), steps | drawn];
         self.board.show([picture.width, picture.height], notes, &picture.bytes);
     }

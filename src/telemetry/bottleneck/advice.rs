@@ -70,8 +70,8 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
     let mut all = Vec::new();
     if count > 1 && period.exchange() >= EXCHANGE_FROM {
         all.push(fewer_learners(config, period));
-    } else if let Some(to) = more_learners(config, period.idle_cores(context.cores)) {
-        let idle = short(period.idle_cores(context.cores));
+    } else if let Some(to) = more_learners(config, period.idle_cores(context)) {
+        let idle = short(period.idle_cores(context));
         let why = format!("{idle} cores were idle, and each learner then computes less of every batch");
         all.push(advice("learner.count", count, to, why));
     }
@@ -154,7 +154,7 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
         let why = "transitions then go into the replay in larger portions";
         all.push(advice("actor.flush_transitions", actor.flush_transitions, LARGE_PORTION, why));
     }
-    let idle = period.idle_cores(context.cores);
+    let idle = period.idle_cores(context);
     if idle >= IDLE_FROM {
         let why = format!("{} of {} cores were idle", short(idle), context.cores);
         all.extend(more("actor.count", actor.count, actor.count + rounded(idle), why));
@@ -165,7 +165,7 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
 /// Ways out where nobody waits.
 pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
     let config = &context.config;
-    let idle = period.idle_cores(context.cores);
+    let idle = period.idle_cores(context);
     let mut all = Vec::new();
     if let Some(learners) = more_learners(config, idle / 2.0) {
         let mut both = advice("learner.count", config.learner.count, learners, "cores were idle, and both sides can use them");

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 pub use advice::{Advice, KeyChange};
 
 use self::period::Period;
-use super::{Snapshot, share};
+use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
+use crate::machine::cores;
 use crate::readable::{clock, percent, short};
 
 /// A side that waits for less of its time than this is busy.
@@ -41,14 +42,23 @@ pub struct Context {
     pub config: Config,
     /// Cores that the run may use.
     pub cores: usize,
+    /// Cores of the machine, whoever may use them.
+    pub machine_cores: usize,
     /// Whether the run fits itself to the machine, and so has had other numbers of actors, too, than `config` may say by now.
     pub adapts: bool,
 }
 
 impl Context {
-    /// Of a run that begins as `config` says, on so many cores.
+    /// Of a run that begins as `config` says, on a machine of so many cores.
     pub fn new(config: Config, cores: usize) -> Self {
-        Self { adapts: config.adaptation.enabled, config, cores }
+        Self { adapts: config.adaptation.enabled, config, cores, machine_cores: cores }
+    }
+
+    /// Of a run that begins as `config` says, on the cores that its record has noted.
+    pub fn of_run(config: Config, record: &RunRecord) -> Self {
+        // An older program noted neither.
+        let cores = record.usable_cores.unwrap_or_else(cores::usable_now);
+        Self { machine_cores: record.machine_cores.unwrap_or(cores), ..Self::new(config, cores) }
     }
 }
 

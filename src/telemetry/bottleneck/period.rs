@@ -1,7 +1,7 @@
 //! What happened between two snapshots, as shares of time.
 
 use super::super::{ActorTime, LearnerTime, Snapshot};
-use super::{WAITING_FROM, share};
+use super::{Context, WAITING_FROM, share};
 use crate::readable::percent;
 
 pub(super) const ENVIRONMENT: &str = "stepping environments";
@@ -73,10 +73,10 @@ impl Period {
         (cores as f64 - self.used_cores() - wanted).max(0.0)
     }
 
-    /// Of those, the ones that no other program used either.
-    pub(super) fn idle_cores(&self, cores: usize) -> f64 {
-        let spare = self.spare_cores(cores);
-        self.machine_busy_share.map_or(spare, |busy| spare.min(cores as f64 * (1.0 - busy)))
+    /// Of those that the run may use, the ones that no other program used either: no more than were idle in the whole machine.
+    pub(super) fn idle_cores(&self, context: &Context) -> f64 {
+        let spare = self.spare_cores(context.cores);
+        self.machine_busy_share.map_or(spare, |busy| spare.min(context.machine_cores as f64 * (1.0 - busy)))
     }
 
     /// Of the time in which actors and learners could have run, the share in which they had no core.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::virtual_environment::{COMPLETE, interpreter, is_complete};
+use crate::virtual_environment::{INSTALLED, interpreter, is_complete};
 use crate::workspace;
 
 /// The file that makes cargo use the folder: `.cargo/config.toml` includes it when it is there.
@@ -27,11 +27,6 @@ const MUJOCO_LIBRARY: &str = "libmujoco.so.3.17.0";
 /// What is to be installed.
 pub(super) fn requirements_file() -> PathBuf {
     workspace::root().join("xtask/python/requirements.txt")
-}
-
-/// Whether the set-up has made or completed this folder.
-pub(super) fn is_ours(folder: &Path) -> bool {
-    folder.join(CARGO_SETTINGS).is_file()
 }
 
 /// Checks, without starting anything, that nothing is missing.
@@ -71,7 +66,7 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
 pub(super) fn complete(folder: &Path) -> Result<()> {
     link_mujoco(folder)?;
     write(&folder.join(CARGO_SETTINGS), CARGO_SETTINGS_TEXT)?;
-    write(&folder.join(COMPLETE), &fs::read_to_string(requirements_file())?)?;
+    write(&folder.join(INSTALLED), &fs::read_to_string(requirements_file())?)?;
     check(folder).context("the packages do not hold what they should")
 }
 
@@ -119,7 +114,7 @@ mod tests {
         assert!(refusal().contains("interpreter"));
         for (file, text, next) in [
             ("bin/python", "", "packages"),
-            (COMPLETE, "numpy\n", "settings"),
+            (INSTALLED, "numpy\n", "settings"),
             (CARGO_SETTINGS, CARGO_SETTINGS_TEXT, "libmujoco.so"),
             ("mujoco/libmujoco.so", "", MUJOCO_LIBRARY),
             ("mujoco/libmujoco.so.3.17.0", "", "assets"),

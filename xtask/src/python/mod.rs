@@ -58,12 +58,19 @@ impl fmt::Display for Environments {
 }
 
 /// What a build would have now, or `None` if a Python has to be set up first.
-pub(crate) fn find() -> Option<Environments> {
+///
+/// # Errors
+///
+/// When an environment of somebody else's is in its place.
+pub(crate) fn find() -> Result<Option<Environments>> {
     let folder = workspace::root().join(FOLDER);
     if folder::check(&folder).is_ok() {
-        return Some(Environments::InPython(folder));
+        return Ok(Some(Environments::InPython(folder)));
     }
-    candidate::best().err().map(Environments::NativeAlone)
+    match candidate::best() {
+        Ok(_) => virtual_environment::refuse_anothers(&folder).map(|()| None),
+        Err(reason) => Ok(Some(Environments::NativeAlone(reason))),
+    }
 }
 
 /// Makes the environment of Python if need be. A machine that cannot have one is told so, which is no error.
@@ -78,6 +85,7 @@ pub(crate) fn provide() -> Result<Environments> {
     let Err(reason) = folder::check(&folder) else { return Ok(Environments::InPython(folder)) };
     match candidate::best() {
         Ok(python) => {
+            virtual_environment::refuse_anothers(&folder)?;
             say(format!("Making {} with {} for environments in Python ({reason:#}).", folder.display(), python.display()));
             make(&python, &folder)?;
             Ok(Environments::InPython(folder))
@@ -119,8 +127,7 @@ fn is_of(folder: &Path, python: &Path) -> bool {
 pub(crate) fn remove() -> Result<()> {
     let root = workspace::root();
     let _lock = SetupLock::acquire(&root, FOLDER)?;
-    let folder = root.join(FOLDER);
-    virtual_environment::remove(&folder, folder::is_ours(&folder))
+    virtual_environment::remove(&root.join(FOLDER))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A run that stays in memory, as those find it who want to adopt it, or to have it written to the disk.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::checkpoint::Checkpoints;
 use crate::replay::{ReplayView, Schema};
 use crate::segment::keeping::{Keeping, Wanted};
 use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes, system};
-use crate::telemetry::RunFolder;
+use crate::telemetry::{RunFolder, TelemetryError};
 
 /// How long a keeper may take to give the folder of its run to whoever adopts that.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,9 +30,13 @@ impl KeptRun {
     /// That of the run in `folder`, if a process keeps it.
     ///
     /// # Errors
-    /// Somebody has it who may keep it, and it cannot be looked into.
+    /// Somebody has it who may keep it, and it cannot be looked into, or nobody can tell.
     pub(super) fn of(folder: &RunFolder) -> Result<Option<Self>, ResumeError> {
-        let Ok(name) = fs::read_to_string(folder.kept_segment()) else { return Ok(None) };
+        let path = folder.kept_segment();
+        let name = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            name => name.map_err(TelemetryError::file("read", &path))?,
+        };
         let deadline = Instant::now() + HEADER_PATIENCE;
         let segment = loop {
             match Segment::attach(&name) {

@@ -18,7 +18,7 @@ use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
-use crate::machine::cores::{self, usable_now};
+use crate::machine::cores;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
 use crate::roles::environments;
 use crate::segment::control::RunState;
@@ -258,7 +258,7 @@ fn records(
     let settings = SinkSettings {
         metrics_interval_s: config.run.metrics_interval_s,
         plain_interval_s: 10.0,
-        context: Context::new(config.clone(), prepared.machine.cores.usable.len().min(usable_now())),
+        context: Context::of_run(config.clone(), &folder.record()?),
         goal: config.run.stop_eval_return,
     };
     let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());

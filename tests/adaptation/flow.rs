@@ -1,0 +1,142 @@
+//! What a run does from one look at it to the next, where one side may be ahead of the other for a while; and the windows that the tuner is
+//! told of, made of that as the supervisor makes them: they end with a look, and hold whole updates and whole flushes.
+
+use shoal::adaptation::{LeastWindow, Setting, Window};
+
+use super::machine::{Between, Done, Machine};
+use super::shapes::{self, Start};
+
+/// Seconds between two looks.
+const LOOK_S: f64 = 0.2;
+/// Transitions that are inserted at once.
+const FLUSH: f64 = 64.0;
+
+/// What was done and is not used yet, or does not show yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flow {
+    /// Transitions that actors are ahead of the learner, or below zero that it is ahead of them.
+    surplus: f64,
+    /// Transitions of the batch that is being made.
+    made: f64,
+    /// Of the batch that is learned from, transitions that are still to be, once for each time that they are.
+    to_learn: f64,
+    /// Part of the update under way.
+    begun: f64,
+    /// Transitions that are not inserted yet.
+    staged: f64,
+}
+
+/// What is done in a window, by who is at work.
+struct Rates {
+    both: Window,
+    actors: Window,
+    learner: Window,
+    /// While whoever is faster waits for the other.
+    limited: Window,
+    /// Transitions by which actors get ahead while both work.
+    ahead_per_s: f64,
+}
+
+impl Flow {
+    /// The next window with `setting`, in which actors and learner are so many times as fast as usual; and how long it is.
+    pub(crate) fn window(&mut self, machine: &Machine, setting: Setting, speeds: [f64; 2]) -> (Window, f64) {
+        if machine.between == Between::Nothing {
+            return (at(speeds, machine.window(setting)), 1.0);
+        }
+        let (rates, rows) = (Rates::of(machine, setting, speeds), machine.update_rows(setting));
+        let least = LeastWindow::of(machine.updates_of_batch());
+        let (mut done, mut looks) = (Done::default(), 0);
+        let (seconds, updates) = loop {
+            match machine.between {
+                Between::Nothing => {}
+                Between::Band(band) => self.pass_with_band(band, &rates, &mut done),
+                Between::Batches { epochs, .. } => self.pass_with_batches(setting.batch_size as f64, epochs as f64, &rates, &mut done),
+            }
+            looks += 1;
+            let (seconds, updates) = (f64::from(looks) * LOOK_S, self.begun + done.learned / rows);
+            if least.is_held(seconds, updates as u64) {
+                break (seconds, updates);
+            }
+        };
+        let staged = self.staged + done.env_steps;
+        (self.begun, self.staged) = (updates.fract(), staged % FLUSH);
+        let measured = Window { learned_per_s: updates.floor() * rows / seconds, ..done.per_second() };
+        let inserted_per_s = (staged - self.staged) / seconds;
+        // Of batches nothing is ahead for longer than a window.
+        let ratio = machine.ratio(setting).filter(|_| matches!(machine.between, Between::Band(_)));
+        (ratio.map_or(measured, |ratio| measured.lasting(inserted_per_s, ratio)), seconds)
+    }
+
+    /// Until the next look each side goes its own way, and from when one is ahead by the band, at the pace of the other.
+    fn pass_with_band(&mut self, band: f64, rates: &Rates, done: &mut Done) {
+        let room = if rates.ahead_per_s > 0.0 { band - self.surplus } else { band + self.surplus };
+        let apart_s = (room / rates.ahead_per_s.abs()).min(LOOK_S);
+        done.add(&rates.both, apart_s);
+        done.add(&rates.limited, LOOK_S - apart_s);
+        self.surplus = (self.surplus + rates.ahead_per_s * apart_s).clamp(-band, band);
+    }
+
+    /// Until the next look actors make one batch and no more while the learner learns from the one before.
+    fn pass_with_batches(&mut self, batch: f64, epochs: f64, rates: &Rates, done: &mut Done) {
+        let mut left_s = LOOK_S;
+        while left_s > 0.0 {
+            if self.to_learn == 0.0 && self.made == batch {
+                (self.made, self.to_learn) = (0.0, epochs * batch);
+            }
+            let (is_acting, is_learning) = (self.made < batch, self.to_learn > 0.0);
+            let rates = match (is_acting, is_learning) {
+                (true, true) => &rates.both,
+                (true, false) => &rates.actors,
+                (false, _) => &rates.learner,
+            };
+            let made_s = if is_acting { (batch - self.made) / rates.env_steps_per_s } else { f64::INFINITY };
+            let learned_s = if is_learning { self.to_learn / rates.learned_per_s } else { f64::INFINITY };
+            let passed_s = left_s.min(made_s).min(learned_s);
+            done.add(rates, passed_s);
+            left_s -= passed_s;
+            // What is complete is so exactly, whatever rounding would leave.
+            self.made = if passed_s == made_s { batch } else { self.made + rates.env_steps_per_s * passed_s };
+            self.to_learn = if passed_s == learned_s { 0.0 } else { self.to_learn - rates.learned_per_s * passed_s };
+        }
+    }
+}
+
+impl Rates {
+    fn of(machine: &Machine, setting: Setting, speeds: [f64; 2]) -> Self {
+        let of_those = |is_acting, is_learning| at(speeds, machine.at_work(setting, is_acting, is_learning));
+        let ratio = machine.ratio(setting).expect("what lies between the sides is held by a ratio");
+        let both = of_those(true, true);
+        let ahead_per_s = both.env_steps_per_s - both.learned_per_s / ratio;
+        let limited = machine.limited(setting, ratio, speeds);
+        Self { both, actors: of_those(true, false), learner: of_those(false, true), limited, ahead_per_s }
+    }
+}
+
+/// What is done where actors and learner are so many times as fast.
+fn at([actors, learner]: [f64; 2], rates: Window) -> Window {
+    Window { env_steps_per_s: rates.env_steps_per_s * actors, learned_per_s: rates.learned_per_s * learner, ..rates }
+}
+
+#[test]
+fn a_run_comes_to_what_its_machine_says_that_lasts() {
+    for shape in [shapes::with_bands(), shapes::in_bursts()].concat() {
+        for setting in [shape.start(Start::Auto), shape.start(Start::Lowest)] {
+            let (mut flow, mut done) = (Flow::default(), Done::default());
+            for window in 0..2_000 {
+                let (rates, seconds) = flow.window(&shape.machine, setting, [1.0; 2]);
+                // By then the band is used up.
+                if window >= 1_900 {
+                    done.add(&rates, seconds);
+                }
+            }
+            let (found, expected) = (done.per_second(), shape.machine.window(setting));
+            let is_close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.03;
+            let are_close = is_close(found.env_steps_per_s, expected.env_steps_per_s)
+                && is_close(found.learned_per_s, expected.learned_per_s)
+                && is_close(1.0 + found.cores_used, 1.0 + expected.cores_used)
+                && is_close(1.0 + found.learners_wait, 1.0 + expected.learners_wait)
+                && is_close(1.0 + found.actors_wait, 1.0 + expected.actors_wait);
+            assert!(are_close, "{}, {setting:?}: {found:?} instead of {expected:?}", shape.name());
+        }
+    }
+}
