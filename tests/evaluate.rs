@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use assert_cmd::Command;
-use nix::sys::signal::Signal;
 use run_support::{start, start_preset};
 use serde_json::Value;
 
@@ -136,7 +135,7 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
 
     let names = || std::fs::read_dir(videos.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let unfinished = || names().filter(|name| name.to_string_lossy().starts_with(".video.")).count();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in run_support::stop_signals() {
         let mut endless = run.program("evaluate");
         endless.arg(&folder).args(["--episodes", "1000000000", "--video"]).arg(videos.path().join("endless.gif"));
         let mut playing = endless.spawn().unwrap();

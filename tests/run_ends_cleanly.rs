@@ -79,7 +79,7 @@ fn the_resolved_configuration_can_be_run_again() {
 
 #[test]
 fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in run_support::stop_signals() {
         let mut run = start(&[]);
         run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
         run.end_by(signal);

@@ -47,22 +47,44 @@ pub struct Window {
     pub actors_wait: f64,
 }
 
-impl Window {
-    /// What lasts of it where a rate limiter holds the samples per insert. Either side may be ahead of the other by the error band of the
-    /// rate limiter, and live on that or make it up for longer than a trial takes: what it does beyond the other says nothing of the setting,
-    /// and the time for that is what it will wait.
-    #[must_use]
-    pub fn lasting(self, inserted_per_s: f64, samples_per_insert: f64) -> Self {
-        // Steps come evenly and rows with each flush; rows of others come without steps.
-        let allowed_per_s = samples_per_insert * inserted_per_s.max(self.env_steps_per_s);
-        let lasts = |needed_per_s: f64, done_per_s: f64| (needed_per_s / done_per_s).min(1.0);
-        let (of_actors, of_learners) = (lasts(self.learned_per_s, allowed_per_s), lasts(allowed_per_s, self.learned_per_s));
-        Self {
-            env_steps_per_s: self.env_steps_per_s * of_actors,
-            learned_per_s: self.learned_per_s.min(allowed_per_s),
-            learners_wait: 1.0 - (1.0 - self.learners_wait) * of_learners,
-            actors_wait: 1.0 - (1.0 - self.actors_wait) * of_actors,
-            ..self
+/// What lasts of windows where a rate limiter holds the samples per insert.
+///
+/// Either side may be ahead of the other by the error band of the rate limiter, and live on that or make it up for longer than a trial
+/// takes: what it does then says nothing of the setting, and the time for that is what it will wait. So this is a rate limiter whose band is
+/// what actors insert at once, since no narrower one lets them: what it does not let pass does not last.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NarrowBand {
+    /// Samples by which actors are ahead of learners in it, or below zero learners of actors.
+    ahead: f64,
+}
+
+/// What was inserted in a window, and what for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Inserted {
+    /// Transitions per second.
+    pub per_s: f64,
+    /// Transitions that an actor inserts at once, if it may.
+    pub at_once: usize,
+    /// How often each of them is drawn.
+    pub samples_per_insert: f64,
+}
+
+impl NarrowBand {
+    /// What lasts of the next window, which took `elapsed_s`.
+    pub fn lasting(&mut self, window: Window, elapsed_s: f64, inserted: Inserted) -> Window {
+        // Rows come with each flush, a little after their steps; those of others come without steps.
+        let given = inserted.samples_per_insert * inserted.per_s.max(window.env_steps_per_s) * elapsed_s;
+        let (taken, band) = (window.learned_per_s * elapsed_s, inserted.samples_per_insert * inserted.at_once as f64);
+        let ahead = self.ahead.clamp(-band, band) + given - taken;
+        self.ahead = ahead.clamp(-band, band);
+        let lasts = |done: f64, beyond: f64| if beyond > 0.0 { (1.0 - beyond / done).max(0.0) } else { 1.0 };
+        let (of_actors, of_learners) = (lasts(given, ahead - band), lasts(taken, -ahead - band));
+        Window {
+            env_steps_per_s: window.env_steps_per_s * of_actors,
+            learned_per_s: window.learned_per_s * of_learners,
+            learners_wait: 1.0 - (1.0 - window.learners_wait) * of_learners,
+            actors_wait: 1.0 - (1.0 - window.actors_wait) * of_actors,
+            ..window
         }
     }
 }
@@ -76,6 +98,12 @@ mod tests {
         Window { env_steps_per_s, learned_per_s: 128.0 * updates_per_s, cores_used: 0.5, learners_wait, actors_wait }
     }
 
+    /// What lasts of the first window, which takes a second, where actors insert one transition after the other.
+    fn lasting(window: Window, inserted_per_s: f64) -> Window {
+        let inserted = Inserted { per_s: inserted_per_s, at_once: 0, samples_per_insert: 128.0 };
+        NarrowBand::default().lasting(window, 1.0, inserted)
+    }
+
     #[test]
     fn what_one_side_does_beyond_the_other_does_not_count_and_is_time_to_wait() {
         // Learners that live on what there is, actors that fill it, some of the time, and both in balance.
@@ -85,16 +113,40 @@ mod tests {
             (window([400.0, 300.0], [0.0, 0.5]), window([300.0, 300.0], [0.0, 0.625])),
             (window([250.0, 250.0], [0.0, 0.0]), window([250.0, 250.0], [0.0, 0.0])),
         ];
-        for (measured, lasting) in cases {
-            assert_eq!(measured.lasting(measured.env_steps_per_s, 128.0), lasting);
+        for (measured, expected) in cases {
+            let found = lasting(measured, measured.env_steps_per_s);
+            let rates = |window: Window| [window.env_steps_per_s, window.learned_per_s / 128.0, window.learners_wait, window.actors_wait];
+            let is_close = rates(found).into_iter().zip(rates(expected)).all(|(found, expected)| (found - expected).abs() < 1e-9);
+            assert!(is_close, "{measured:?}: {found:?} instead of {expected:?}");
         }
     }
 
     #[test]
     fn what_others_insert_lasts_too_and_where_nothing_is_done_nobody_is_ahead() {
-        assert_eq!(window([0.0, 300.0], [0.0, 0.0]).lasting(400.0, 128.0).learned_per_s, 128.0 * 300.0);
+        assert_eq!(lasting(window([0.0, 300.0], [0.0, 0.0]), 400.0).learned_per_s, 128.0 * 300.0);
         let idle = window([0.0, 0.0], [1.0, 0.0]);
-        assert_eq!(idle.lasting(0.0, 128.0), idle);
+        assert_eq!(lasting(idle, 0.0), idle);
+    }
+
+    #[test]
+    fn a_learner_that_is_never_without_data_does_not_wait_for_actors_that_wait_for_it_and_then_insert_many_at_once() {
+        // Twenty updates a second, for each of which a transition is inserted, but sixty-four together.
+        let (mut band, mut before) = (NarrowBand::default(), 0);
+        for second in 1..=100_u64 {
+            let flushed = second * 20 / 64 * 64;
+            let measured = window([(flushed - before) as f64, 20.0], [0.0, 0.75]);
+            let inserted = Inserted { per_s: measured.env_steps_per_s, at_once: 64, samples_per_insert: 128.0 };
+            assert_eq!(band.lasting(measured, 1.0, inserted), measured, "second {second}");
+            before = flushed;
+        }
+        // One that makes forty updates a second of as many transitions lives on what was there, of which a flush is all that counts.
+        let lasts: f64 = (0..100)
+            .map(|_| {
+                let inserted = Inserted { per_s: 20.0, at_once: 64, samples_per_insert: 128.0 };
+                band.lasting(window([20.0, 40.0], [0.0, 0.0]), 1.0, inserted).learned_per_s / 128.0
+            })
+            .sum();
+        assert!((2_000.0..=2_128.0).contains(&lasts), "{lasts}");
     }
 
     #[test]

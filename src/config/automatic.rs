@@ -9,6 +9,7 @@ use super::key::Key;
 use super::rules::{RULES, Rule};
 use super::schema::Config;
 use crate::adaptation::initial::{self, BatchKind};
+use crate::segment::membership::MOST_HALVINGS;
 
 /// How such a number is spelled.
 pub(super) const AUTO: &str = "auto";
@@ -34,13 +35,13 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
             Rows::Transitions => BatchKind::ActorCritic,
         };
         let chosen = initial::batch_size(learning, learners, largest_first_batch(config));
-        config.learner.batch_size = within(config, [config.adaptation.smallest_batch, config.adaptation.largest_batch], chosen);
+        config.learner.batch_size = batch_within_range(config, chosen);
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
         let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
         let with_room = config.most_actors_with(config.most_environments(), chosen.min(Key::most_of(ACTORS)));
-        config.actor.count = within(config, [Some(config.adaptation.fewest_actors), config.adaptation.most_actors], with_room);
+        config.actor.count = actors_within_range(config, with_room);
     }
 }
 
@@ -56,9 +57,25 @@ fn largest_first_batch(config: &Config) -> usize {
 }
 
 /// What was chosen, or the nearest in the range of a run that fits itself to the machine.
-fn within(config: &Config, range: [Option<usize>; 2], chosen: usize) -> usize {
-    let [low, high] = range.map(|end| end.filter(|_| config.adaptation.enabled));
-    chosen.max(low.unwrap_or(0)).min(high.unwrap_or(usize::MAX))
+fn actors_within_range(config: &Config, chosen: usize) -> usize {
+    let table = &config.adaptation;
+    if table.enabled { chosen.max(table.fewest_actors).min(table.most_actors.unwrap_or(usize::MAX)) } else { chosen }
+}
+
+/// The same of the batch: one that comes to the ends of the range by being doubled and halved, and that learners can share equally. Where
+/// there is none, a rule of the keys says so.
+fn batch_within_range(config: &Config, chosen: usize) -> usize {
+    let table = &config.adaptation;
+    let falling: Vec<usize> = match (table.smallest_batch, table.largest_batch) {
+        (_, Some(largest)) if table.enabled => {
+            (0..MOST_HALVINGS).filter_map(|times| largest.is_multiple_of(1 << times).then_some(largest >> times)).collect()
+        }
+        (Some(smallest), None) if table.enabled => (0..=MOST_HALVINGS).rev().map(|times| smallest << times).collect(),
+        _ => return chosen,
+    };
+    let is_fit = |&batch_size: &usize| batch_size >= table.smallest_batch.unwrap_or(1) && batch_size.is_multiple_of(config.learner.count);
+    let fit: Vec<usize> = falling.into_iter().filter(is_fit).collect();
+    fit.iter().find(|&&batch_size| batch_size <= chosen).or(fit.last()).copied().unwrap_or(chosen)
 }
 
 /// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
@@ -126,6 +143,26 @@ mod tests {
         assert_eq!(fitted(9, None, Some(128), Some(512)), [9, 128]);
         let at_rest = chosen("dqn", 8, |config| config.adaptation.most_actors = Some(4));
         assert_eq!(at_rest[0], 7, "ranges mean nothing to a run that does not");
+    }
+
+    #[test]
+    fn the_batch_that_is_chosen_is_doubled_and_halved_to_the_ends_of_its_range() {
+        let fitted = |algorithm: &str, learners, smallest_batch, largest_batch| {
+            let mut config = Config::for_environment("CartPole-v1");
+            config.algorithm.name = algorithm.into();
+            (config.adaptation.enabled, config.learner.count) = (true, learners);
+            (config.adaptation.smallest_batch, config.adaptation.largest_batch) = (smallest_batch, largest_batch);
+            choose_on(&mut config, &BTreeSet::from(KEYS), 8);
+            config.validate().ok().map(|()| config.learner.batch_size)
+        };
+        assert_eq!(fitted("dqn", 1, None, Some(96)), Some(48));
+        assert_eq!(fitted("dqn", 1, Some(48), None), Some(48));
+        assert_eq!(fitted("dqn", 1, Some(48), Some(96)), Some(48));
+        assert_eq!(fitted("dqn", 1, Some(96), Some(192)), Some(96), "what is usual is too small");
+        assert_eq!(fitted("sac", 1, None, Some(384)), Some(192));
+        assert_eq!(fitted("sac", 1, Some(24), None), Some(192));
+        assert_eq!(fitted("dqn", 3, None, Some(768)), Some(384));
+        assert_eq!(fitted("dqn", 3, None, Some(512)), None, "three learners cannot share it");
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(super) struct History {
     newest_is_passing: bool,
     /// The newest moments in which learning was under way, for the verdict. From the first of them on their clock counts training alone.
     recent: VecDeque<Snapshot>,
+    /// What the newest row says of its time.
+    newest_wall_s: f64,
     /// Updates of the run before its newest life.
     earlier_updates: u64,
     folder: RunFolder,
@@ -87,6 +89,7 @@ impl History {
             stride: 1,
             newest_is_passing: false,
             recent: VecDeque::new(),
+            newest_wall_s: 0.0,
             earlier_updates: 0,
             folder: folder.clone(),
             configured: configured(folder),
@@ -208,7 +211,9 @@ impl History {
 
     fn remember(&mut self, row: &Map<String, Value>) {
         let Ok(mut snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
-        if self.recent.back().is_some_and(|last| is_of_a_later_life(&snapshot, last)) {
+        let went_back = snapshot.wall_s < self.newest_wall_s;
+        self.newest_wall_s = snapshot.wall_s;
+        if self.recent.back().is_some_and(|last| went_back || counts_anew(&snapshot, last)) {
             self.recent.clear();
             self.earlier_updates = snapshot.updates;
             self.configured = configured(&self.folder);
@@ -265,11 +270,11 @@ fn fitted(configured: &Context, tried: &[Tried]) -> Context {
     }
 }
 
-/// Whether a run went on from a checkpoint between `last` and `now`: processor seconds begin anew there, and what was written before a
-/// kill may end earlier or later than the checkpoint.
-fn is_of_a_later_life(now: &Snapshot, last: &Snapshot) -> bool {
+/// Whether processor seconds begin anew between `last` and `now`, as they do where a run went on from a checkpoint. Its time need not go
+/// back there: what was written before a kill may end earlier or later than the checkpoint.
+fn counts_anew(now: &Snapshot, last: &Snapshot) -> bool {
     let processor_s = |moment: &Snapshot| [moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s];
-    now.wall_s < last.wall_s || processor_s(now).into_iter().zip(processor_s(last)).any(|(now, last)| now < last)
+    processor_s(now).into_iter().zip(processor_s(last)).any(|(now, last)| now < last)
 }
 
 impl Growth {
@@ -403,9 +408,13 @@ mod tests {
         // It is told to end after 25 seconds of training, a moment before the third line. An actor is released, and the evaluator goes on.
         let moments = [moment(10, 5, 1, 2), moment(20, 15, 1, 4), moment(35, 25, 1, 6), moment(45, 25, 9, 16), moment(99, 25, 9, 70)];
         fs::write(folder.metrics(), moments.concat()).unwrap();
-        let history = read(&folder);
+        let mut history = read(&folder);
         let [first, last] = [history.recent.front(), history.recent.back()].map(Option::unwrap);
         assert_eq!((last.wall_s - first.wall_s, last.evaluator_processor_s, last.actor_time.limiter_wait_s), (20.0, 6.0, 9.0));
+        // It went on from a checkpoint of a time before the newest row, and after as much of training.
+        fs::write(folder.metrics(), moments.concat() + &moment(60, 25, 9, 70)).unwrap();
+        history.grow().unwrap();
+        assert!(history.recent.is_empty(), "that was another life");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a run does from one look at it to the next, where one side may be ahead of the other for a while; and the windows that the tuner is
 //! told of, made of that as the supervisor makes them: they end with a look, and hold whole updates and whole flushes.
 
-use shoal::adaptation::{LeastWindow, Setting, Window};
+use shoal::adaptation::{Inserted, LeastWindow, NarrowBand, Setting, Window};
 
 use super::machine::{Between, Done, Machine};
 use super::shapes::{self, Start};
@@ -9,7 +9,7 @@ use super::shapes::{self, Start};
 /// Seconds between two looks.
 const LOOK_S: f64 = 0.2;
 /// Transitions that are inserted at once.
-const FLUSH: f64 = 64.0;
+const FLUSH: usize = 64;
 
 /// What was done and is not used yet, or does not show yet.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Flow {
     begun: f64,
     /// Transitions that are not inserted yet.
     staged: f64,
+    /// What tells what lasts.
+    narrow: NarrowBand,
 }
 
 /// What is done in a window, by who is at work.
@@ -59,12 +61,18 @@ impl Flow {
             }
         };
         let staged = self.staged + done.env_steps;
-        (self.begun, self.staged) = (updates.fract(), staged % FLUSH);
-        let measured = Window { learned_per_s: updates.floor() * rows / seconds, ..done.per_second() };
+        (self.begun, self.staged) = (updates.fract(), staged % FLUSH as f64);
+        let mut measured = Window { learned_per_s: updates.floor() * rows / seconds, ..done.per_second() };
         let inserted_per_s = (staged - self.staged) / seconds;
         // Of batches nothing is ahead for longer than a window.
-        let ratio = machine.ratio(setting).filter(|_| matches!(machine.between, Between::Band(_)));
-        (ratio.map_or(measured, |ratio| measured.lasting(inserted_per_s, ratio)), seconds)
+        let Between::Band(band) = machine.between else { return (measured, seconds) };
+        if rates.ahead_per_s > 0.0 && self.surplus == band {
+            // Actors wait before the first step of a flush, so that their steps come together, too.
+            measured.env_steps_per_s = inserted_per_s;
+        }
+        let samples_per_insert = machine.ratio(setting).expect("what lies between the sides is held by a ratio");
+        let inserted = Inserted { per_s: inserted_per_s, at_once: FLUSH, samples_per_insert };
+        (self.narrow.lasting(measured, seconds, inserted), seconds)
     }
 
     /// Until the next look each side goes its own way, and from when one is ahead by the band, at the pace of the other.

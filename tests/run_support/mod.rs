@@ -498,6 +498,16 @@ pub fn too_few_files() -> Rlimit {
     Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
 }
 
+/// The signals that end a program; not SIGHUP where whoever started the tests has it ignored, as `nohup` does: what they start ignores it,
+/// too.
+pub fn stop_signals() -> Vec<nix::sys::signal::Signal> {
+    use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || ignored & (1 << (SIGHUP as i32 - 1)) == 0).collect()
+}
+
 /// Send a signal to a process.
 pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid_of(pid), signal).unwrap();

@@ -63,17 +63,18 @@ pub enum PlayError {
     /// The video cannot be made.
     #[error(transparent)]
     Video(#[from] VideoError),
-    /// The weights are of an environment that shows or takes something else.
+    /// The weights are of another network or scaling, or of an environment that shows or takes something else.
     #[error(
-        "{path} holds a network of {found} parameters, and {algorithm} on {environment} needs {expected} here: it was trained with other \
-         options of the environment, which the folder of its run has (name that, or the file in it), or with another version of it"
+        "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here: it was trained with another \
+         network, with observations scaled or not, or with other options of the environment, which the folder of its run has (name that, or \
+         the file in it), or with another version of it"
     )]
     Shape {
         /// Weights file.
         path: PathBuf,
-        /// Parameters in it.
+        /// Numbers in it: parameters, and how observations are scaled where they are.
         found: usize,
-        /// Parameters needed.
+        /// Numbers needed.
         expected: usize,
         /// Algorithm.
         algorithm: String,

@@ -8,7 +8,7 @@ use crate::algorithms::{self, LATENT, VALUE};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::PolicyWeights;
 use crate::config::schema::AutoEncoderConfig;
-use crate::config::{Config, Rows};
+use crate::config::{Config, Key, Rows};
 use crate::environments::EnvironmentSpec;
 use crate::telemetry::RunFolder;
 
@@ -33,7 +33,8 @@ pub struct SavedPolicy {
     pub instead_of_best: bool,
     /// The network, and where it comes from.
     pub weights: PolicyWeights,
-    /// The configuration of its run; of weights that lie elsewhere, the defaults of their environment with the network that was saved.
+    /// The configuration of the run in whose folder it lies, or else the defaults of its environment, with the network that was saved. That
+    /// of an algorithm of a program's own is as the run has it.
     pub config: Config,
 }
 
@@ -58,18 +59,20 @@ impl SavedPolicy {
 
     /// As [`Self::policy_for`], of the algorithm that the configuration names.
     pub(super) fn policy_of(&self, algorithm: &dyn algorithms::Algorithm) -> Result<Box<dyn algorithms::Policy>, PlayError> {
-        let (found, expected) = (self.weights.parameters.len(), algorithm.network().parameter_count());
+        let published = self.weights.published();
+        let found = [self.weights.parameters.len(), published.len()];
+        let expected = [algorithm.network().parameter_count(), algorithm.sizes().published];
         if found != expected {
             return Err(PlayError::Shape {
                 path: self.path.clone(),
-                found,
-                expected,
+                found: found[1],
+                expected: expected[1],
                 algorithm: self.weights.metadata.algorithm.clone(),
                 environment: self.weights.metadata.environment.clone(),
             });
         }
         let mut policy = algorithm.policy()?;
-        policy.set_parameters(&self.weights.published());
+        policy.set_parameters(&published);
         Ok(policy)
     }
 }
@@ -103,7 +106,7 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
-/// The configuration of the run, also where a file of its weights is named; for weights that lie elsewhere, what they say of one.
+/// The configuration of the run, also where a file in its folder is named; for weights that lie elsewhere, what they say of one.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if let Some(folder) = folder_at(path)? {
         return config_of(&folder);
@@ -115,30 +118,29 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
         let config = config_of(&folder)?;
         if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
-            return Ok(config);
+            // The file may be of another run. How an algorithm of a program's own comes to its network, only a configuration tells.
+            return Ok(if Key::any_names(&config.algorithm.name) { with_network_of(&weights, config) } else { config });
         }
     }
-    config_for(&weights)
+    let mut config = Config::for_environment(&weights.metadata.environment);
+    environments::resolve(&mut config, Path::new(""))?;
+    config.algorithm.name.clone_from(&weights.metadata.algorithm);
+    Ok(with_network_of(&weights, config))
 }
 
-/// The defaults of the environment of `weights`, with their network. How an algorithm of a program's own comes to its network, only the
-/// configuration of its run may tell.
-fn config_for(PolicyWeights { spec, metadata, .. }: &PolicyWeights) -> Result<Config, PlayError> {
-    let mut config = Config::for_environment(&metadata.environment);
-    environments::resolve(&mut config, Path::new(""))?;
-    config.algorithm.name.clone_from(&metadata.algorithm);
+/// `config` with the network of `weights`, and with scaled observations where they have scaling.
+fn with_network_of(PolicyWeights { spec, metadata, .. }: &PolicyWeights, mut config: Config) -> Config {
     config.algorithm.normalise_observations = metadata.input_scaling.is_some();
     config.network.convolutions = spec.convolutions();
     config.network.hidden = spec.hidden();
     config.network.dueling = spec.is_dueling();
     if config.rows() == Rows::Fragments {
         config.network.separate_value = spec.head_outputs(VALUE).is_none();
-        if let Some(latent) = spec.head_outputs(LATENT) {
-            // Any weight: whoever acts has no decoder.
-            config.auto_encoder = AutoEncoderConfig { coefficient: 1.0, latent };
-        }
+        // Any weight: whoever acts has no decoder.
+        let encoded = |latent| AutoEncoderConfig { coefficient: 1.0, latent };
+        config.auto_encoder = spec.head_outputs(LATENT).map_or_else(AutoEncoderConfig::default, encoded);
     }
-    Ok(config)
+    config
 }
 
 #[cfg(test)]
@@ -169,5 +171,34 @@ mod tests {
         fs::copy(run.last_weights(), &elsewhere).unwrap();
         let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
+    }
+
+    #[test]
+    fn a_file_in_the_folder_of_another_run_is_played_with_the_network_and_scaling_of_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let environment = crate::environments::spec("CartPole-v1").unwrap();
+        let runs = [("plain", 16, false), ("scaled", 8, true)].map(|(name, units, is_scaled)| {
+            let mut config = Config::for_environment("CartPole-v1");
+            (config.network.hidden, config.algorithm.normalise_observations) = (vec![units], is_scaled);
+            let run = RunFolder::create(root.path(), name, &config.to_toml()).unwrap();
+            let algorithm = algorithms::registry::build(&config, &environment).unwrap();
+            let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+            let published = vec![0.5; algorithm.sizes().published];
+            PolicyWeights::new(algorithm.network().clone(), &published, metadata).save(&run.last_weights()).unwrap();
+            run
+        });
+        for (from, to, units, is_scaled) in [(&runs[0], &runs[1], 16, false), (&runs[1], &runs[0], 8, true)] {
+            let file = to.last_weights().with_file_name("another.safetensors");
+            fs::copy(from.last_weights(), &file).unwrap();
+            let mut saved = SavedPolicy::open(&file, Which::Last).unwrap();
+            assert_eq!(saved.config.network.hidden, [units]);
+            assert_eq!(saved.config.algorithm.normalise_observations, is_scaled);
+            assert!(saved.policy_for(&Catalogue::default(), &environment).is_ok());
+
+            // As an algorithm of a program's own is left.
+            saved.config.algorithm.normalise_observations = !is_scaled;
+            let refused = saved.policy_for(&Catalogue::default(), &environment);
+            assert!(matches!(refused, Err(PlayError::Shape { found, expected, .. }) if found.abs_diff(expected) == 8));
+        }
     }
 }

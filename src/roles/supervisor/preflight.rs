@@ -179,7 +179,9 @@ fn in_a_child(patience: Duration, attempt: impl Fn() -> Result<(), String>) -> R
     if retry_on_intr(|| poll(&mut [PollFd::new(&reader, PollFlags::IN)], limit.as_ref())) == Ok(0) {
         let _ = kill(child, Signal::SIGKILL);
         let seconds = patience.as_secs_f64();
-        message = format!("the process that tried it had not ended after {seconds} s; raise machine.hang_timeout_s if it takes longer");
+        message = format!(
+            "the process that tried it had not ended after {seconds} s; raise machine.hang_timeout_s above that if it takes longer"
+        );
     } else {
         let _ = reader.read_to_string(&mut message);
     }
@@ -216,6 +218,6 @@ mod tests {
             Ok(())
         };
         let late = in_a_child(Duration::from_millis(1), hang).unwrap().unwrap_err();
-        assert!(late.contains("after 0.001 s") && late.contains("machine.hang_timeout_s"), "{late}");
+        assert!(late.contains("after 0.001 s") && late.contains("machine.hang_timeout_s above that"), "{late}");
     }
 }

@@ -1,6 +1,6 @@
 //! Windows of a run that fits itself, from one moment of it to another.
 
-use crate::adaptation::{Hold, LeastWindow, Setting, Window};
+use crate::adaptation::{Hold, Inserted, LeastWindow, NarrowBand, Setting, Window};
 use crate::config::{Config, Rows};
 use crate::telemetry::Snapshot;
 
@@ -15,18 +15,28 @@ struct Ratio {
     samples_per_insert: f64,
     hold: Hold,
     configured_batch: usize,
+    flush_transitions: usize,
+    band: NarrowBand,
 }
 
 impl Ratio {
     /// That of a run of transitions; `None` where nothing holds its sides together, and of fragments, each of which is taken once.
     fn of(config: &Config) -> Option<Self> {
         let samples_per_insert = config.replay.samples_per_insert.filter(|_| config.rows() == Rows::Transitions)?;
-        Some(Self { samples_per_insert, hold: config.adaptation.hold, configured_batch: config.learner.batch_size })
+        Some(Self {
+            samples_per_insert,
+            hold: config.adaptation.hold,
+            configured_batch: config.learner.batch_size,
+            flush_transitions: config.actor.flush_transitions,
+            band: NarrowBand::default(),
+        })
     }
 
-    /// With `batch_size` in force.
-    fn with(&self, batch_size: usize) -> f64 {
-        self.hold.samples_per_insert(self.samples_per_insert, self.configured_batch, batch_size)
+    /// What lasts of a window with so many inserts, in which `in_force` was the setting.
+    fn lasting(&mut self, window: Window, elapsed_s: f64, inserted_per_s: f64, in_force: Setting) -> Window {
+        let samples_per_insert = self.hold.samples_per_insert(self.samples_per_insert, self.configured_batch, in_force.batch_size);
+        let at_once = self.flush_transitions.max(in_force.environments);
+        self.band.lasting(window, elapsed_s, Inserted { per_s: inserted_per_s, at_once, samples_per_insert })
     }
 }
 
@@ -56,7 +66,7 @@ impl Windows {
         let elapsed_s = now.wall_s - last.wall_s;
         let measured = window(&last, now, elapsed_s, usable_cores);
         let inserted_per_s = now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s;
-        self.ratio.as_ref().map_or(measured, |ratio| measured.lasting(inserted_per_s, ratio.with(in_force.batch_size)))
+        self.ratio.as_mut().map_or(measured, |ratio| ratio.lasting(measured, elapsed_s, inserted_per_s, in_force))
     }
 }
 
