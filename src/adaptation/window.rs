@@ -51,32 +51,29 @@ pub struct Window {
 ///
 /// Either side may be ahead of the other by the error band of the rate limiter, and live on that or make it up for longer than a trial
 /// takes: what it does then says nothing of the setting, and the time for that is what it will wait. So this is a rate limiter whose band is
-/// what actors insert at once, since no narrower one lets them: what it does not let pass does not last.
+/// narrow: what it does not let pass does not last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NarrowBand {
     /// Samples by which actors are ahead of learners in it, or below zero learners of actors.
     ahead: f64,
 }
 
-/// What was inserted in a window, and what for.
+/// What was inserted in a window, as samples that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inserted {
-    /// Transitions per second.
-    pub per_s: f64,
-    /// Transitions that an actor inserts at once, if it may.
-    pub at_once: usize,
-    /// How often each of them is drawn.
-    pub samples_per_insert: f64,
+    /// Samples per second.
+    pub samples_per_s: f64,
+    /// By how many samples either side has to get ahead: those of what an actor inserts at once, or of a batch.
+    pub samples_at_once: f64,
 }
 
 impl NarrowBand {
     /// What lasts of the next window, which took `elapsed_s`.
     pub fn lasting(&mut self, window: Window, elapsed_s: f64, inserted: Inserted) -> Window {
-        // Rows come with each flush, a little after their steps; those of others come without steps.
-        let given = inserted.samples_per_insert * inserted.per_s.max(window.env_steps_per_s) * elapsed_s;
-        let (taken, band) = (window.learned_per_s * elapsed_s, inserted.samples_per_insert * inserted.at_once as f64);
+        let band = inserted.samples_at_once;
+        let (given, taken) = (inserted.samples_per_s * elapsed_s, window.learned_per_s * elapsed_s);
         let ahead = self.ahead.clamp(-band, band) + given - taken;
-        self.ahead = ahead.clamp(-band, band);
+        self.ahead = if ahead.is_finite() { ahead.clamp(-band, band) } else { 0.0 };
         let lasts = |done: f64, beyond: f64| if beyond > 0.0 { (1.0 - beyond / done).max(0.0) } else { 1.0 };
         let (of_actors, of_learners) = (lasts(given, ahead - band), lasts(taken, -ahead - band));
         Window {
@@ -98,10 +95,9 @@ mod tests {
         Window { env_steps_per_s, learned_per_s: 128.0 * updates_per_s, cores_used: 0.5, learners_wait, actors_wait }
     }
 
-    /// What lasts of the first window, which takes a second, where actors insert one transition after the other.
+    /// What lasts of the first window, which takes a second, where neither side does anything at once.
     fn lasting(window: Window, inserted_per_s: f64) -> Window {
-        let inserted = Inserted { per_s: inserted_per_s, at_once: 0, samples_per_insert: 128.0 };
-        NarrowBand::default().lasting(window, 1.0, inserted)
+        NarrowBand::default().lasting(window, 1.0, Inserted { samples_per_s: 128.0 * inserted_per_s, samples_at_once: 0.0 })
     }
 
     #[test]
@@ -135,14 +131,14 @@ mod tests {
         for second in 1..=100_u64 {
             let flushed = second * 20 / 64 * 64;
             let measured = window([(flushed - before) as f64, 20.0], [0.0, 0.75]);
-            let inserted = Inserted { per_s: measured.env_steps_per_s, at_once: 64, samples_per_insert: 128.0 };
+            let inserted = Inserted { samples_per_s: 128.0 * measured.env_steps_per_s, samples_at_once: 128.0 * 64.0 };
             assert_eq!(band.lasting(measured, 1.0, inserted), measured, "second {second}");
             before = flushed;
         }
         // One that makes forty updates a second of as many transitions lives on what was there, of which a flush is all that counts.
         let lasts: f64 = (0..100)
             .map(|_| {
-                let inserted = Inserted { per_s: 20.0, at_once: 64, samples_per_insert: 128.0 };
+                let inserted = Inserted { samples_per_s: 128.0 * 20.0, samples_at_once: 128.0 * 64.0 };
                 band.lasting(window([20.0, 40.0], [0.0, 0.0]), 1.0, inserted).learned_per_s / 128.0
             })
             .sum();

@@ -75,7 +75,9 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     };
     let is_fit = |&batch_size: &usize| batch_size >= table.smallest_batch.unwrap_or(1) && batch_size.is_multiple_of(config.learner.count);
     let fit: Vec<usize> = falling.into_iter().filter(is_fit).collect();
-    fit.iter().find(|&&batch_size| batch_size <= chosen).or(fit.last()).copied().unwrap_or(chosen)
+    let is_too_small = table.smallest_batch.is_some_and(|smallest| chosen < smallest);
+    let nearest = fit.iter().find(|&&batch_size| batch_size <= chosen).or(fit.last().filter(|_| is_too_small));
+    nearest.copied().unwrap_or(chosen)
 }
 
 /// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
@@ -163,6 +165,7 @@ mod tests {
         assert_eq!(fitted("sac", 1, Some(24), None), Some(192));
         assert_eq!(fitted("dqn", 3, None, Some(768)), Some(384));
         assert_eq!(fitted("dqn", 3, None, Some(512)), None, "three learners cannot share it");
+        assert_eq!(fitted("dqn", 1, None, Some(999)), None, "nor is this a batch that is usual, doubled");
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Flow {
             measured.env_steps_per_s = inserted_per_s;
         }
         let samples_per_insert = machine.ratio(setting).expect("what lies between the sides is held by a ratio");
-        let inserted = Inserted { per_s: inserted_per_s, at_once: FLUSH, samples_per_insert };
+        let samples_at_once = (samples_per_insert * FLUSH as f64).max(setting.batch_size as f64);
+        let inserted = Inserted { samples_per_s: samples_per_insert * inserted_per_s, samples_at_once };
         (self.narrow.lasting(measured, seconds, inserted), seconds)
     }
 

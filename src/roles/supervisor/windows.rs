@@ -16,6 +16,7 @@ struct Ratio {
     hold: Hold,
     configured_batch: usize,
     flush_transitions: usize,
+    flush_interval_s: f64,
     band: NarrowBand,
 }
 
@@ -28,15 +29,38 @@ impl Ratio {
             hold: config.adaptation.hold,
             configured_batch: config.learner.batch_size,
             flush_transitions: config.actor.flush_transitions,
+            flush_interval_s: config.actor.flush_interval_ms as f64 / 1_000.0,
             band: NarrowBand::default(),
         })
     }
 
-    /// What lasts of a window with so many inserts, in which `in_force` was the setting.
-    fn lasting(&mut self, window: Window, elapsed_s: f64, inserted_per_s: f64, in_force: Setting) -> Window {
+    /// What lasts of the window between two moments, in which `in_force` was the setting.
+    fn lasting(&mut self, window: Window, moments: [&Snapshot; 2], in_force: Setting) -> Window {
+        let [last, now] = moments;
+        let elapsed_s = now.wall_s - last.wall_s;
         let samples_per_insert = self.hold.samples_per_insert(self.samples_per_insert, self.configured_batch, in_force.batch_size);
-        let at_once = self.flush_transitions.max(in_force.environments);
-        self.band.lasting(window, elapsed_s, Inserted { per_s: inserted_per_s, at_once, samples_per_insert })
+        let inserted = Inserted {
+            samples_per_s: samples_per_insert * now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s,
+            samples_at_once: (samples_per_insert * self.inserted_at_once(moments, in_force)).max(in_force.batch_size as f64),
+        };
+        let lasting = self.band.lasting(window, elapsed_s, inserted);
+        match self.hold {
+            // Steps come as many together as are inserted at once: how many there will be, the updates tell better.
+            Hold::UpdatesPerStep if samples_per_insert > 0.0 => {
+                Window { env_steps_per_s: lasting.learned_per_s / samples_per_insert, ..lasting }
+            }
+            _ => lasting,
+        }
+    }
+
+    /// How many transitions an actor inserts at once: those of a flush or, if it is slow, what it makes before time has it flush.
+    fn inserted_at_once(&self, [last, now]: [&Snapshot; 2], in_force: Setting) -> f64 {
+        let worked_s = |moment: &Snapshot| moment.actor_time.total_s() - moment.actor_time.limiter_wait_s;
+        let steps_per_s_of_one = now.env_steps.saturating_sub(last.env_steps) as f64 / (worked_s(now) - worked_s(last));
+        let in_time = self.flush_interval_s * steps_per_s_of_one;
+        let least = if in_time > 0.0 { in_time.min(self.flush_transitions as f64) } else { self.flush_transitions as f64 };
+        let environments = in_force.environments.max(1) as f64;
+        (least / environments).ceil() * environments
     }
 }
 
@@ -65,8 +89,7 @@ impl Windows {
         let last = self.last.replace(now.clone()).unwrap_or_else(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
         let measured = window(&last, now, elapsed_s, usable_cores);
-        let inserted_per_s = now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s;
-        self.ratio.as_mut().map_or(measured, |ratio| ratio.lasting(measured, elapsed_s, inserted_per_s, in_force))
+        self.ratio.as_mut().map_or(measured, |ratio| ratio.lasting(measured, [&last, now], in_force))
     }
 }
 
@@ -100,6 +123,45 @@ mod tests {
         let expected =
             Window { env_steps_per_s: 1_000.0, learned_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_actor_inserts_a_flush_at_once_or_what_it_makes_until_time_has_it_flush_and_whole_steps_of_its_environments() {
+        let ratio = Ratio::of(&config(|config| (config.actor.flush_transitions, config.actor.flush_interval_ms) = (64, 50))).unwrap();
+        let at_once = |env_steps, environments| {
+            let last = Snapshot { wall_s: 1.0, ..Snapshot::default() };
+            let mut now = Snapshot { wall_s: 3.0, env_steps, ..last.clone() };
+            // Two seconds, of which one was spent waiting.
+            (now.actor_time.environment_s, now.actor_time.limiter_wait_s) = (1.0, 1.0);
+            ratio.inserted_at_once([&last, &now], Setting { actors: 1, environments, batch_size: 32 })
+        };
+        assert_eq!([1, 8, 48, 100].map(|environments| at_once(10_000, environments)), [64.0, 64.0, 96.0, 100.0]);
+        assert_eq!([at_once(45, 1), at_once(200, 1), at_once(200, 8)], [3.0, 10.0, 16.0]);
+        assert_eq!(at_once(0, 1), 64.0, "it waited all the time");
+    }
+
+    #[test]
+    fn where_updates_are_held_in_step_with_steps_a_window_without_a_flush_has_steps_too() {
+        let held = config(|config| {
+            (config.adaptation.hold, config.actor.flush_transitions) = (Hold::UpdatesPerStep, 64);
+            (config.learner.batch_size, config.replay.samples_per_insert) = (32, Some(32.0));
+        });
+        let mut windows = Windows::of(&held);
+        let mut now = Snapshot { learners: 1, actors: 1, ..Snapshot::default() };
+        assert!(!windows.is_over(&now));
+        for second in 1..=20_u64 {
+            let flushed = second * 20 / 64 * 64;
+            now = Snapshot {
+                wall_s: second as f64,
+                updates: 20 * second,
+                learned: 640 * second,
+                inserted: flushed,
+                env_steps: flushed,
+                ..now
+            };
+            let found = windows.next(&now, Setting { actors: 1, environments: 1, batch_size: 32 }, 2);
+            assert_eq!((found.env_steps_per_s, found.learned_per_s, found.learners_wait), (20.0, 640.0, 0.0), "second {second}");
+        }
     }
 
     #[test]
