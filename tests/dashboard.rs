@@ -13,6 +13,15 @@ fn id_of(run: &run_support::Supervised) -> String {
     run.run_folder().canonicalize().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
 }
 
+/// A run that has learned and is over, and a dashboard of it.
+fn ended() -> (run_support::Supervised, Dashboard) {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(Signal::SIGINT);
+    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    (run, dashboard)
+}
+
 #[test]
 fn only_who_knows_the_link_and_comes_from_this_machine_is_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,10 +245,7 @@ fn ten_pages_see_the_same_run() {
 
 #[test]
 fn who_comes_back_to_a_run_does_not_make_it_read_all_of_it_again() {
-    let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
-    run.end_by(Signal::SIGINT);
-    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let (run, dashboard) = ended();
     let id = id_of(&run);
     let mut page = dashboard.listen(&id);
     let history = page.wait_for("history", |_| true);
@@ -255,10 +261,7 @@ fn who_comes_back_to_a_run_does_not_make_it_read_all_of_it_again() {
 
 #[test]
 fn a_run_whose_folder_is_gone_is_told_to_open_pages_and_answered_to_no_other() {
-    let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
-    run.end_by(Signal::SIGINT);
-    let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
+    let (run, dashboard) = ended();
     let id = id_of(&run);
     let mut page = dashboard.listen(&id);
     page.wait_for("history", |_| true);
