@@ -132,7 +132,8 @@ def test_a_guest_that_closes_gives_its_place_back_while_it_lives(tmp_path):
 import sys
 import shoal
 
-for _ in range(8):
+# Often, so that it knocks again at every moment of the supervisor's round.
+for _ in range(1000):
     with shoal.Replay.attach(int(sys.argv[1])) as replay:
         replay.sample(4, timeout=60)
 """

@@ -38,6 +38,13 @@ struct Silent {
     since: Instant,
 }
 
+/// Somebody who has said what it wants and waits for the answer.
+#[derive(Debug)]
+pub struct Knock {
+    connection: UnixStream,
+    request: Request,
+}
+
 /// A process that was let in.
 #[derive(Debug)]
 pub struct Joined {
@@ -80,29 +87,29 @@ impl Listener {
         !self.silent.is_empty()
     }
 
-    /// See to everybody who knocks, without waiting: `decide` reserves a slot or says why not.
-    pub fn serve(&mut self, mut decide: impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Vec<Joined> {
-        let mut joined = Vec::new();
+    /// Whoever has said by now what it wants, without waiting: each is to be answered.
+    pub fn hear(&mut self) -> Vec<Knock> {
+        let mut knocks = Vec::new();
         for visitor in std::mem::take(&mut self.silent) {
-            joined.extend(self.hear(visitor, &mut decide));
+            knocks.extend(self.listen_to(visitor));
         }
         loop {
             match self.socket.accept() {
                 Ok((connection, _)) if connection.set_nonblocking(true).is_ok() => {
-                    joined.extend(self.hear(Silent { connection, received: Vec::new(), since: Instant::now() }, &mut decide));
+                    knocks.extend(self.listen_to(Silent { connection, received: Vec::new(), since: Instant::now() }));
                 }
                 Ok(_) => {}
                 Err(error) => {
                     // Whoever knocks while this process has no descriptor for it goes on knocking, and would keep the supervisor awake.
                     self.rests_until = (error.kind() != ErrorKind::WouldBlock).then(|| Instant::now() + REST);
-                    return joined;
+                    return knocks;
                 }
             }
         }
     }
 
     /// Listen to a visitor, who may stay if there is nothing to be heard yet.
-    fn hear(&mut self, mut visitor: Silent, decide: &mut impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
+    fn listen_to(&mut self, mut visitor: Silent) -> Option<Knock> {
         match visitor.listen() {
             Heard::Nothing => {
                 if visitor.since.elapsed() < PATIENCE {
@@ -113,11 +120,33 @@ impl Listener {
                     self.silent.push(visitor);
                 }
             }
-            Heard::Request(request) => return admit(visitor.connection, &request, decide),
+            Heard::Request(request) => return Some(Knock { connection: visitor.connection, request }),
             Heard::Garbage => refuse(&visitor.connection, Refusal::Garbled),
             Heard::Closed => {}
         }
         None
+    }
+}
+
+impl Knock {
+    /// Let it in, or say why not: `decide` reserves a slot for it or refuses, and is asked of nobody who may not come at all.
+    pub fn answer(self, decide: impl FnOnce(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
+        let Self { connection, request } = self;
+        let visitor = request.visitor;
+        let admitted = request.check().and_then(|()| identify(&connection, &request)).and_then(|peer| Ok((peer, decide(visitor)?)));
+        match admitted {
+            Err(refusal) => {
+                refuse(&connection, refusal);
+                None
+            }
+            Ok(((pid, process), place)) => {
+                let ReservedSlot { segment, run_id, slot, generation, number } = place;
+                let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
+                // If it has gone meanwhile, its descriptor says so and the slot is taken back.
+                let _ = (&connection).write_all(&encode(&reply));
+                Some(Joined { visitor, slot, pid, process, connection })
+            }
+        }
     }
 }
 
@@ -165,24 +194,6 @@ impl Silent {
             // Whoever goes on after its request does not speak this protocol.
             Ok(length) if body.len() > length => Heard::Garbage,
             Ok(_) => decode(body).map_or(Heard::Garbage, Heard::Request),
-        }
-    }
-}
-
-fn admit(connection: UnixStream, request: &Request, decide: &mut impl FnMut(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
-    let visitor = request.visitor;
-    let admitted = request.check().and_then(|()| identify(&connection, request)).and_then(|peer| Ok((peer, decide(visitor)?)));
-    match admitted {
-        Err(refusal) => {
-            refuse(&connection, refusal);
-            None
-        }
-        Ok(((pid, process), place)) => {
-            let ReservedSlot { segment, run_id, slot, generation, number } = place;
-            let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
-            // If it has gone meanwhile, its descriptor says so and the slot is taken back.
-            let _ = (&connection).write_all(&encode(&reply));
-            Some(Joined { visitor, slot, pid, process, connection })
         }
     }
 }

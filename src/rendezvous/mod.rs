@@ -9,5 +9,5 @@ pub mod registry;
 pub use error::RendezvousError;
 pub use handshake::{Attachment, Refusal, Reply, Request, Visitor, attach};
 pub use leftovers::remove_dead_replays;
-pub use listener::{Joined, Listener};
+pub use listener::{Joined, Knock, Listener};
 pub use registry::{Announcement, Entry, Liveliness, RegisteredRun, Registry};

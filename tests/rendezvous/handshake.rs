@@ -65,12 +65,8 @@ impl Door {
     }
 
     fn serve(&mut self, decide: &mut impl FnMut(&Self) -> Result<ReservedSlot, Refusal>) -> Vec<Joined> {
-        // The listener is lent out, so that `decide` may look at the rest.
-        let spare = self.place.folder.path().join("spare");
-        let mut listener = std::mem::replace(&mut self.listener, Listener::bind(&spare).unwrap());
-        let joined = listener.serve(|_| decide(self));
-        self.listener = listener;
-        joined
+        let knocks = self.listener.hear();
+        knocks.into_iter().filter_map(|knock| knock.answer(|_| decide(self))).collect()
     }
 
     /// Send `bytes` and return what comes back until the connection is closed. Nobody gets in.
@@ -83,8 +79,7 @@ impl Door {
     fn rest_of(&mut self, stream: &mut UnixStream) -> Vec<u8> {
         let (mut received, mut buffer) = (Vec::new(), [0; 512]);
         support::wait_until(|| {
-            let joined = self.listener.serve(|_| panic!("nobody may ask for a slot"));
-            assert!(joined.is_empty());
+            assert!(self.serve(&mut |_| panic!("nobody may ask for a slot")).is_empty());
             match stream.read(&mut buffer) {
                 Ok(0) => return true,
                 Ok(count) => received.extend_from_slice(&buffer[..count]),
@@ -268,7 +263,7 @@ fn another_user_is_refused_even_where_the_socket_is_open_to_all() {
     let flags = nix::sys::wait::WaitPidFlag::WNOHANG;
     let mut status = nix::sys::wait::WaitStatus::StillAlive;
     support::wait_until(|| {
-        assert!(door.listener.serve(|_| panic!("a stranger may not ask for a slot")).is_empty());
+        assert!(door.serve(&mut |_| panic!("a stranger may not ask for a slot")).is_empty());
         status = nix::sys::wait::waitpid(pid, Some(flags)).unwrap();
         status != nix::sys::wait::WaitStatus::StillAlive
     });
@@ -462,7 +457,7 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
             let grant = |_| {
                 Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot: 0, generation: 1, number: 0 })
             };
-            joined.extend(listener.serve(grant));
+            joined.extend(listener.hear().into_iter().filter_map(|knock| knock.answer(grant)));
             std::thread::sleep(Duration::from_millis(1));
         }
     });

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::watch::{is_readable, work_counted};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::ReservedSlot;
-use crate::rendezvous::{Joined, Listener, Visitor};
+use crate::rendezvous::{Joined, Knock, Listener, Visitor};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::processes::SlotState;
@@ -55,25 +55,35 @@ impl Attachments {
         self.listener.as_ref().is_some_and(Listener::has_connections)
     }
 
-    /// Let in who knocks. Returns a line for each.
-    pub(super) fn serve(&mut self, segment: &Segment) -> Vec<String> {
-        let (slots, first_number, work_before) = (self.slots.clone(), self.first_number, &mut self.work_before);
-        let Some(listener) = &mut self.listener else { return Vec::new() };
-        let joined = listener.serve(|visitor| {
-            if segment.control().run_state() != RunState::Running {
-                return Err(Refusal::Stopping);
-            }
-            let reserved = slots.clone().zip(first_number..).find_map(|(slot, number)| {
-                let generation = segment.processes().slot(slot).reserve(visitor.role(), number)?;
-                work_before[slot - slots.start] = work_counted(segment.processes().slot(slot), visitor.role());
-                Some((slot, generation, number))
-            });
-            let (slot, generation, number) = reserved.ok_or(Refusal::Full { slots: slots.len() as u64 })?;
-            Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
+    /// Who knocks and has said what it wants.
+    pub(super) fn hear(&mut self) -> Vec<Knock> {
+        self.listener.as_mut().map_or_else(Vec::new, Listener::hear)
+    }
+
+    /// Let them in, as far as there is room. Returns a line for each that is in.
+    pub(super) fn answer(&mut self, knocks: Vec<Knock>, segment: &Segment) -> Vec<String> {
+        knocks
+            .into_iter()
+            .filter_map(|knock| {
+                let joined = knock.answer(|visitor| self.reserve(segment, visitor))?;
+                let line = format!("{} joins", self.name(&joined));
+                self.present.push(joined);
+                Some(line)
+            })
+            .collect()
+    }
+
+    fn reserve(&mut self, segment: &Segment, visitor: Visitor) -> Result<ReservedSlot, Refusal> {
+        if segment.control().run_state() != RunState::Running {
+            return Err(Refusal::Stopping);
+        }
+        let mut free = self.slots.clone().zip(self.first_number..).filter_map(|(slot, number)| {
+            let generation = segment.processes().slot(slot).reserve(visitor.role(), number)?;
+            Some((slot, generation, number))
         });
-        let lines = joined.iter().map(|joined| format!("{} joins", self.name(joined))).collect();
-        self.present.extend(joined);
-        lines
+        let (slot, generation, number) = free.next().ok_or(Refusal::Full { slots: self.slots.len() as u64 })?;
+        self.work_before[slot - self.slots.start] = work_counted(segment.processes().slot(slot), visitor.role());
+        Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
     }
 
     /// What to call somebody who joined.

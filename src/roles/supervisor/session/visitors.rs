@@ -10,6 +10,8 @@ use crate::segment::processes::SlotState;
 impl Session {
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
     pub(super) fn serve_attachments(&mut self) {
+        // Heard before anybody is seen off, answered after: who leaves and knocks at once, or sends another, finds its place free.
+        let knocks = self.attachments.hear();
         // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
@@ -34,7 +36,7 @@ impl Session {
             let event = format!("{} {how}{why}{after}; {saved}", self.attachments.name(&left));
             self.sinks.event(&with_details(event, details));
         }
-        for line in self.attachments.serve(&self.segment) {
+        for line in self.attachments.answer(knocks, &self.segment) {
             self.disturb();
             self.sinks.event(&line);
         }
