@@ -19,7 +19,7 @@ use shoal::roles::{actor, learner};
 use shoal::segment::control::{Control, RunState};
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
-use shoal::segment::processes::Role;
+use shoal::segment::processes::{Phase, Role};
 use shoal::segment::{Description, Segment};
 use shoal::sync::Ordering;
 
@@ -124,9 +124,8 @@ struct Played {
     lag_max: u64,
 }
 
-/// Play until there were enough flushes. In each round actors, and then those attached, move as often as `favour` says, and
-/// the learner once.
-fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
+/// Begin a run of so many actors, those attached after them, and a learner in the last slot; play it as `play` says; end it.
+fn in_a_run<T>(actors: usize, attached: usize, play: impl FnOnce(&Segment, &[Member<'_>]) -> T) -> T {
     let config = config(actors, attached);
     let environment = registry::spec(&config.environment.id).expect("a known environment");
     let algorithm = algorithms::build(&config, &environment).expect("an algorithm");
@@ -136,7 +135,6 @@ fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
     let control = segment.control();
     control.set_run_state(RunState::Running);
     View { epoch: 1, members: 1, leader: Some(0), doublings: 0 }.store(control.membership());
-    let counter = |slot: usize, counter| segment.processes().slot(slot).counters().get(counter);
     let everybody = actors + attached;
     let name = segment.name().to_owned();
     thread::scope(|scope| {
@@ -148,6 +146,22 @@ fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
             .collect();
         members.push(Member::start(scope, &name, &config, everybody, Role::Learner, 0));
         members.iter().for_each(|member| member.wait(control));
+        let played = play(&segment, &members);
+        control.set_run_state(RunState::Stopping);
+        for Member { go, ready, thread } in members {
+            drop((go, ready));
+            thread.join().expect("no panic").expect("an orderly end");
+        }
+        played
+    })
+}
+
+/// Play until there were enough flushes. In each round actors, and then those attached, move as often as `favour` says, and
+/// the learner once.
+fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
+    in_a_run(actors, attached, |segment, members| {
+        let (control, everybody) = (segment.control(), actors + attached);
+        let counter = |slot: usize, counter| segment.processes().slot(slot).counters().get(counter);
         // One round: as often as everybody moves, in an order of its own each time.
         let moves = favour.iter().copied().chain([1]).enumerate();
         let mut round: Vec<usize> = moves.flat_map(|(member, times)| repeat_n(member, times)).collect();
@@ -176,11 +190,6 @@ fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
             }
         }
         played.lag_max = (0..everybody).map(|slot| counter(slot, Counter::PolicyLagMax)).max().unwrap_or(0);
-        control.set_run_state(RunState::Stopping);
-        for Member { go, ready, thread } in members {
-            drop((go, ready));
-            thread.join().expect("no panic").expect("an orderly end");
-        }
         played
     })
 }
@@ -213,4 +222,23 @@ fn attached_actors_count_like_any() {
     let played = play(1, 2, &[6, 1, 1]);
     assert_shares_are_fair(&played, 3);
     assert!(played.lag_max <= FEW_PUBLICATIONS, "a lag of {} updates", played.lag_max);
+}
+
+#[test]
+fn a_wait_is_counted_while_it_goes_on() {
+    in_a_run(1, 0, |segment, members| {
+        // Each moves alone until it waits for the other: the learner has nothing to draw, the actor then no room.
+        for alone in [1, 0] {
+            let slot = segment.processes().slot(alone);
+            while slot.phase() != Some(Phase::LimiterWait) {
+                members[alone].moves(segment.control());
+            }
+            for _ in 0..3 {
+                let before = slot.counters().get(Counter::LimiterWaitNs);
+                members[alone].moves(segment.control());
+                assert_eq!(slot.phase(), Some(Phase::LimiterWait));
+                assert!(slot.counters().get(Counter::LimiterWaitNs) > before, "process {alone} waits, and nobody can tell how long");
+            }
+        }
+    });
 }

@@ -225,8 +225,8 @@ impl History {
         if let Some(last) = self.recent.back() {
             let trained_s = snapshot.training_s - last.training_s;
             snapshot.wall_s = last.wall_s + trained_s;
-            // Training has ended. Actors and learners count a wait when it ends, so what they did is known from the newest moment alone;
-            // the machine and whoever evaluates go on with something else.
+            // Training has ended. Actors and learners count what they do when that ends, so what they did is known from the newest moment
+            // alone; the machine and whoever evaluates go on with something else.
             if trained_s <= 0.0 {
                 snapshot.evaluator_processor_s = last.evaluator_processor_s;
                 snapshot.machine_busy_share = last.machine_busy_share;

@@ -261,7 +261,7 @@ impl<'a> Actor<'a> {
         }
         let rows = self.flush_rows as u64;
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
-        let near = turn.wait_until_near(self.samples_meanwhile, rows, || idle(run, Phase::LimiterWait));
+        let near = turn.wait_until_near(self.samples_meanwhile, rows, || waits_on(run, &mut self.laps));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
         near
@@ -281,7 +281,7 @@ impl<'a> Actor<'a> {
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
             self.samples_meanwhile = run.control().counted_samples().saturating_sub(self.began.sampled);
-            let may = turn.wait(|| idle(run, Phase::LimiterWait));
+            let may = turn.wait(|| waits_on(run, &mut self.laps));
             self.count(Counter::LimiterWaitNs);
             if !may {
                 return false;
@@ -305,6 +305,12 @@ impl<'a> Actor<'a> {
         self.turn = None;
         true
     }
+}
+
+/// Before every sleep at the limiter: count the wait so far, for whoever looks meanwhile. Whether to wait on.
+fn waits_on(run: &Run<'_>, laps: &mut Laps) -> bool {
+    run.process.counters().add(Counter::LimiterWaitNs, laps.lap());
+    idle(run, Phase::LimiterWait)
 }
 
 /// Before every sleep: whether to wait on in this phase.

@@ -61,8 +61,8 @@ pub struct Sinks {
     first: Option<Snapshot>,
     /// Whether a moment with more updates has been recorded.
     has_learned: bool,
-    /// The first moment after that. Waiting is counted when it ends, so what began before the first update is counted by then: also where a
-    /// run that goes on has its replay to fill again.
+    /// The first moment after that. What a process does is counted when that ends, so what began before the first update is counted by
+    /// then: also where a run that goes on has its replay to fill again.
     learning_started: Option<Snapshot>,
     /// The last moment of training, once that has ended.
     trained: Option<Snapshot>,
@@ -262,8 +262,8 @@ impl Sinks {
         self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
     }
 
-    /// What held the run back while it trained. Actors and learners count a wait when it ends, so what they did is known from the `last`
-    /// moment alone; until that the clock goes on, and whoever evaluates.
+    /// What held the run back while it trained. Actors and learners count what they do when that ends, so what they did is known from the
+    /// `last` moment alone; until that the clock goes on, and whoever evaluates.
     fn verdict(&self, last: &Snapshot) -> Diagnosis {
         let trained = self.trained.as_ref().unwrap_or(last);
         let now = Snapshot { wall_s: trained.wall_s, evaluator_processor_s: trained.evaluator_processor_s, ..last.clone() };

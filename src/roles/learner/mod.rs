@@ -210,12 +210,13 @@ impl<'a> Learner<'a> {
     }
 
     fn wait_for_batch(&mut self) -> bool {
-        let run = self.run;
-        let mut idle = || {
+        let (run, view, is_half) = (self.run, self.view, self.other_half.is_some());
+        let may = self.source.wait(&mut || {
+            // The wait so far, for whoever looks meanwhile.
+            run.process.counters().add(Counter::LimiterWaitNs, self.laps.lap());
             run.process.enter(Phase::LimiterWait);
-            !run.is_over() && self.newest_view() == self.view
-        };
-        let may = self.source.wait(&mut idle);
+            !run.is_over() && view::newest(run, is_half) == view
+        });
         self.count(Counter::LimiterWaitNs);
         may
     }

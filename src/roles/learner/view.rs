@@ -1,6 +1,6 @@
 //! Being in the newest view of all learners, with the state that its leader has.
 
-use super::super::run::RoleError;
+use super::super::run::{RoleError, Run};
 use super::statistics::seen_by_actors;
 use super::{Learner, PAUSE};
 use crate::algorithms::Half;
@@ -9,11 +9,16 @@ use crate::segment::membership::View;
 use crate::segment::processes::Phase;
 use crate::sync::{Ordering, monotonic_ns};
 
+/// The newest view that concerns the learner of `run`: of two that share the algorithm by halves, each is in one of its own.
+pub(super) fn newest(run: &Run<'_>, is_half: bool) -> View {
+    let view = View::load(run.control().membership());
+    if is_half { view.alone(run.number) } else { view }
+}
+
 impl Learner<'_> {
     /// The newest view that concerns this learner.
     pub(super) fn newest_view(&self) -> View {
-        let view = View::load(self.run.control().membership());
-        if self.other_half.is_some() { view.alone(self.run.number) } else { view }
+        newest(self.run, self.other_half.is_some())
     }
 
     /// Be in the newest view, with the state that its leader has; who leads publishes its parameters first. `false` when the run ended
