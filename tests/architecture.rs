@@ -185,3 +185,12 @@ fn every_dependency_is_in_the_table_of_the_architecture() {
     let violations = rules::dependencies_not_in_a_table(&manifest, &document);
     assert_kept("a package of [dependencies] has no row, with its name as `name`, in a table of ARCHITECTURE.md", violations);
 }
+
+#[test]
+fn the_lock_files_of_other_workspaces_have_every_dependency() {
+    let read = |path: &str| std::fs::read_to_string(source::root().join(path)).expect(path);
+    for lock in ["python/Cargo.lock", "tests/fuzz/Cargo.lock"] {
+        let violations = rules::dependencies_not_in_a_lock(&read("Cargo.toml"), &read(lock));
+        assert_kept(&format!("{lock} is older than Cargo.toml; `cargo metadata` beside it writes it anew"), violations);
+    }
+}

@@ -217,9 +217,9 @@ fn a_process_that_is_killed_again_and_again_is_what_the_report_names() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
     for _ in 0..4 {
+        let seen = run.metrics().pop().unwrap()["restarts"].as_u64();
         kill(run.wait_for_process("actor"), Signal::SIGKILL);
         // Until the kernel has reported it, the process table still names the dead one.
-        let seen = run.metrics().pop().unwrap()["restarts"].as_u64();
         run.wait_for("the death to be seen", |line| line["restarts"].as_u64() > seen);
     }
     let last = run.metrics().pop().unwrap()["wall_s"].as_f64().unwrap();

@@ -33,7 +33,8 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
     let moved = File::create(folder.path().join("moved")).unwrap();
     let set_clock = |seconds: i64| moved.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     set_clock(0);
-    let overrides = ["machine.hang_timeout_s=3.0", "checkpoint.interval_s=0.2", "checkpoint.keep_last=2", "evaluator.interval_ms=0"];
+    // Far less than the clock jumps by, and longer than an evaluator waits for a disk.
+    let overrides = ["machine.hang_timeout_s=10.0", "checkpoint.interval_s=0.2", "checkpoint.keep_last=2", "evaluator.interval_ms=0"];
     let mut program = command(folder.path(), &[SMALL, &overrides].concat());
     program.env("LD_PRELOAD", moved_clock(folder.path())).env("MOVED_CLOCK", folder.path().join("moved"));
     let mut run = Supervised::spawn(program, folder);

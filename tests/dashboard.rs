@@ -5,7 +5,7 @@ mod run_support;
 mod visit;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, start};
+use run_support::{kill, start, stop, try_kill};
 use visit::Dashboard;
 
 /// The name of the folder that `latest` leads to.
@@ -279,7 +279,9 @@ fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let id = id_of(&run);
     let mut events = dashboard.listen(&id);
     events.wait_for("now", |_| true);
-    // Who works with the segment stands still, so that nobody but the dashboard meets what is written there now.
+    // Who works with the segment stands still, so that nobody but the dashboard meets what is written there now. The supervisor first: it
+    // starts nobody from then on, and whoever ends keeps its id.
+    stop(run.pid());
     let all = run.all_processes();
     let workers: Vec<u32> = all.into_iter().filter(|&pid| pid != dashboard.pid()).collect();
     for &pid in &workers {
@@ -299,8 +301,9 @@ fn whatever_a_segment_holds_the_dashboard_goes_on() {
     assert!(late["description_problem"].is_string(), "{late}");
     assert_eq!(dashboard.get("").status, 200);
     write_in_place(&path, &whole);
+    // With the supervisor the kernel kills its children.
     for &pid in &workers {
-        kill(pid, Signal::SIGKILL);
+        try_kill(pid, Signal::SIGKILL);
     }
     for name in run_support::segments_of(run.pid()) {
         let _ = std::fs::remove_file(format!("/dev/shm{name}"));

@@ -12,7 +12,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use shoal::segment::pidfd::{has_exited, start_time};
 use shoal::segment::system::fork_child;
-use support::shared::{Shared, add};
+use support::shared::{OLDER, Shared, add};
 
 /// Longer than a clock tick, in which start times are counted.
 const TICKS: Duration = Duration::from_millis(50);
@@ -46,7 +46,8 @@ fn a_dead_participant_whose_id_is_a_living_process_again_is_repaired_after() {
         })
         .unwrap();
         let id = participant.as_raw().cast_unsigned();
-        support::wait_until(|| shared.contents().contains_key(&101));
+        // They are counted once they are whole; until then nobody can look at them.
+        support::wait_until(|| shared.held.inserted() >= OLDER as u64 + 2);
         let started = start_time(id).unwrap();
         kill(participant, Signal::SIGKILL).unwrap();
         waitpid(participant, None).unwrap();

@@ -14,6 +14,7 @@ use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::config::Config;
 use shoal::environments;
+use shoal::rendezvous::{Registry, Visitor, attach};
 use shoal::replay::{Counts, Record, ReplayView, Zero};
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
@@ -224,6 +225,29 @@ fn whoever_adopts_a_run_at_once_waits_until_it_is_kept() {
     run.wait();
     run.adopt(&[]);
     run.wait_for_log("goes on in the memory in which it was kept");
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_run_is_kept_though_nobody_has_seen_off_the_guests_that_left_it() {
+    let (mut run, _) = learning(&[]);
+    let segment = run.segment();
+    let registry = Registry::open_at(run.folder.path().join("shoal")).unwrap();
+    let places = [(); 2].map(|()| attach(&registry, run.pid(), Visitor::Guest).unwrap());
+    let slots = places.each_ref().map(|place| segment.processes().slot(place.slot));
+    for (slot, place) in slots.iter().zip(&places) {
+        assert!(slot.occupy(std::process::id(), place.generation));
+    }
+    run_support::stop(run.pid());
+    // One is as after a panic, in the middle of an operation.
+    std::mem::forget(slots[0].begin_operation(segment.control(), || ()));
+    slots.iter().for_each(|slot| slot.say_goodbye());
+    let keeper = run.kill_and_wait_for_keeper();
+    wait_until_offered(&segment, keeper);
+    drop(segment);
+    run.adopt(&[]);
+    run.wait_for_log("goes on in the memory in which it was kept");
+    run.assert_tree_is_exact();
     run.end_by(Signal::SIGTERM);
 }
 

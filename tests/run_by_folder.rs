@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{kill, program, segments_of, start};
+use run_support::{kill, program, segments_of, start, stop};
 
 /// What comes of a program that is started in `folder`, which has the runs.
 fn output_of(name: &str, folder: &Path, arguments: &[&str]) -> Output {
@@ -86,7 +86,7 @@ fn a_run_whose_memory_is_gone_and_whose_record_is_not_is_told_of_by_its_folder()
     run.wait_for("some steps", |line| line["env_steps"].as_u64() > Some(0));
     let (folder, supervisor) = (run.folder.path().to_owned(), run.pid());
     // As after a restart of the machine: nobody was there to clean up.
-    run.signal(Signal::SIGSTOP);
+    stop(supervisor);
     run.all_processes().into_iter().filter(|&pid| pid != supervisor).for_each(|pid| kill(pid, Signal::SIGKILL));
     run.kill();
     for segment in segments_of(supervisor) {

@@ -90,18 +90,24 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn a_learner_that_does_not_leave_in_time_is_killed_and_what_that_cost_is_told() {
-    let mut run = start(&["checkpoint.interval_s=3600", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
-    let segment = run.segment();
-    stop_outside_of_operations(learner(&segment, 0));
-    run.end_by(Signal::SIGTERM);
-    let log = run.log();
-    let told = log.lines().find(|line| line.contains("learner 0, which was asked to leave, did not leave in time and was killed (after "));
-    let cost = "what it had learned since the last publication, if nobody else has published it, is lost";
-    assert!(told.is_some_and(|line| line.ends_with(&format!(" updates); {cost}"))), "{log}");
-    assert!(run.run_folder().join("weights/last.safetensors").is_file() && run.checkpoints().len() == 1, "{log}");
-    run.assert_nothing_left();
+fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
+    for count in [1, 2] {
+        let mut run = start(&["checkpoint.interval_s=3600", "evaluator.enabled=false", &format!("learner.count={count}")]);
+        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+        let segment = run.segment();
+        (0..count).for_each(|number| stop_outside_of_operations(learner(&segment, number)));
+        run.end_by(Signal::SIGTERM);
+        let log = run.log();
+        // Nor has one that is killed as well learned the same in its place.
+        let cost = "what it had learned since the last publication, if nobody else has published it, is lost";
+        for number in 0..count {
+            let killed = format!("learner {number}, which was asked to leave, did not leave in time and was killed (after ");
+            let told = log.lines().find(|line| line.contains(&killed));
+            assert!(told.is_some_and(|line| line.ends_with(&format!(" updates); {cost}"))), "{log}");
+        }
+        assert!(run.run_folder().join("weights/last.safetensors").is_file() && run.checkpoints().len() == 1, "{log}");
+        run.assert_nothing_left();
+    }
 }
 
 #[test]

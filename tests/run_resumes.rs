@@ -516,9 +516,9 @@ fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint
     let mut run = start(&["checkpoint.interval_s=0.2"]);
     run.wait_for_log("checkpoint 000002");
     let supervisor = run.pid();
+    // It would replace them, and whoever ended by itself would have no id any more.
+    run_support::stop(supervisor);
     let others = run.all_processes().into_iter().filter(|&pid| pid != supervisor);
-    // The supervisor stands still, or it would replace them.
-    run.signal(Signal::SIGSTOP);
     others.for_each(|pid| run_support::kill(pid, Signal::SIGKILL));
     run.kill();
     let newest = steps_of(run.checkpoints().last().unwrap());

@@ -2,8 +2,11 @@
 
 mod run_support;
 
-use run_support::start;
-use shoal::checkpoint::PolicyWeights;
+use nix::sys::signal::Signal;
+use run_support::{start, wait_until};
+use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
+use shoal::segment::Segment;
+use shoal::sync::Ordering;
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     let fixed = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"];
@@ -57,7 +60,7 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
 fn a_signal_to_the_trainer_alone_is_no_step_limit() {
     let mut run = start(&["actor.count=0"]);
     run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
-    run_support::kill(run.wait_for_process("synchronous trainer"), nix::sys::signal::Signal::SIGTERM);
+    run_support::kill(run.wait_for_process("synchronous trainer"), Signal::SIGTERM);
     assert!(!run.wait().success());
     assert_eq!(run.record()["finished"]["reason"], "interrupted");
 }
@@ -66,12 +69,30 @@ fn a_signal_to_the_trainer_alone_is_no_step_limit() {
 fn the_first_death_of_the_trainer_ends_its_run_which_says_why() {
     let mut run = start(&["actor.count=0"]);
     run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
-    run_support::kill(run.wait_for_process("synchronous trainer"), nix::sys::signal::Signal::SIGKILL);
+    run_support::kill(run.wait_for_process("synchronous trainer"), Signal::SIGKILL);
     assert!(!run.wait().success());
     let reason = run.record()["finished"]["reason"].to_string();
     assert!(reason.contains("gave up: synchronous trainer 0 was killed by SIGKILL"), "{reason}");
     assert!(run.run_folder().join("weights/last.safetensors").exists(), "{}", run.log());
     run.assert_nothing_left();
+}
+
+#[test]
+fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in_that_moment() {
+    let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
+    run.wait_for_process("synchronous trainer");
+    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let control = segment.control();
+    // It is told to end the run before it can see that one is wanted.
+    run_support::stop(run.pid());
+    let is_wanted = || control.checkpoint_wanted().load(Ordering::Acquire) != 0;
+    wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
+    let env_steps = control.env_steps().load(Ordering::Relaxed);
+    run.signal(Signal::SIGTERM);
+    run.signal(Signal::SIGCONT);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
+    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
+    assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
 }
 
 #[test]

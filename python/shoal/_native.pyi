@@ -147,7 +147,8 @@ class Replay:
     def get(self, indices: ArrayLike) -> Batch:
         """The transitions in the slots `indices`, as they are now (weights are ones).
 
-        An index beyond the capacity is an `IndexError`, and so is a slot with no transition in it.
+        An index beyond the capacity is an `IndexError`, and so is a slot with no transition in it, or with one that has
+        lost a frame.
         """
 
     def update_priorities(
@@ -173,7 +174,10 @@ class Replay:
         """What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`."""
 
     def clear(self) -> None:
-        """Remove all transitions. Names of those before are stale afterwards."""
+        """Remove all transitions. Names of those before are stale afterwards.
+
+        Waits for whoever else repairs or clears the replay; Ctrl+C ends that.
+        """
 
     def end_streams(self, streams: ArrayLike | None = None) -> None:
         """Forget the steps of the environments `streams`, or of all, that wait for more to become an n-step transition.
@@ -193,7 +197,7 @@ class Replay:
     def close(self) -> None:
         """Leave the replay; threads of this process that wait in it get `StoppedError`.
 
-        The last process to leave a shared one removes it. A guest of a run gives its place back.
+        They are waited for, a tenth of a second at most: the place is free then. The last process to leave a shared one removes it. A guest of a run gives its place back.
         """
 
     def __enter__(self) -> Self: ...

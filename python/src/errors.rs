@@ -21,7 +21,9 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         | StandaloneError::NotFinite { .. }
         | StandaloneError::Priority { .. }
         | StandaloneError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
-        StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } => PyIndexError::new_err(text),
+        StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } | StandaloneError::FrameGone { .. } => {
+            PyIndexError::new_err(text)
+        }
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
         StandaloneError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {

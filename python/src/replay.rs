@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytemuck::cast_slice_mut;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -21,6 +21,11 @@ use crate::options;
 
 /// Most transitions of a batch.
 const LARGEST_BATCH: usize = MAX_CAPACITY;
+
+/// How long `close` waits for calls of other threads to end, and the pause between two looks. Not for ever: a signal handler that closes
+/// interrupts a call of its own thread, and nobody ends those that the child of a fork was copied with.
+const CLOSING_PATIENCE: Duration = Duration::from_millis(100);
+const CLOSING_PAUSE: Duration = Duration::from_micros(100);
 
 /// A replay of transitions, private to this process or shared by any that know its name.
 ///
@@ -239,7 +244,8 @@ impl Replay {
         Ok(batch)
     }
 
-    /// The transitions in the slots `indices`, as they are now (weights are ones). An `IndexError` for a slot with none in it.
+    /// The transitions in the slots `indices`, as they are now (weights are ones). An `IndexError` for a slot with none in it, or with one
+    /// that has lost a frame.
     fn get<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Batch>> {
         let held = self.held(py)?;
         let indices = flat(indices, Element::I64, "indices")?;
@@ -342,13 +348,18 @@ impl Replay {
         released(py, None, |_| held.save(&path))
     }
 
-    /// Leave the replay; threads of this process that wait in it get `StoppedError`. The last process to leave a shared one
-    /// removes it.
+    /// Leave the replay; threads of this process that wait in it get `StoppedError`, and are waited for, a tenth of a second at most. The
+    /// last process to leave a shared one removes it.
     fn close(&self, py: Python<'_>) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| {
-            held.iter().for_each(|held| held.close());
-            drop(held);
+            let Some(held) = held else { return };
+            held.close();
+            // Whoever has it last leaves the replay: this thread, if they are out in time. Its place is free then when this returns.
+            let deadline = Instant::now() + CLOSING_PATIENCE;
+            while Arc::strong_count(&held) > 1 && Instant::now() < deadline {
+                std::thread::sleep(CLOSING_PAUSE);
+            }
         });
     }
 
@@ -436,7 +447,8 @@ impl Replay {
     /// Sum of all priorities.
     #[getter]
     fn total_priority(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(self.held(py)?.total_priority())
+        let held = self.held(py)?;
+        Ok(py.detach(|| held.total_priority()))
     }
 
     /// Transitions ever added, by all processes.

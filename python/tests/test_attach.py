@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from command_line import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -130,12 +131,16 @@ def test_a_python_process_reads_from_a_run_and_adds_to_it(tmp_path):
 def test_a_guest_that_closes_gives_its_place_back_while_it_lives(tmp_path):
     script = """
 import sys
+import time
 import shoal
 
-# Often, so that it knocks again at every moment of the supervisor's round.
+# Often, so that it knocks again at every moment of the supervisor's round; as often as a busy machine has time for.
+end = time.monotonic() + 20
 for _ in range(1000):
     with shoal.Replay.attach(int(sys.argv[1])) as replay:
         replay.sample(4, timeout=60)
+    if time.monotonic() > end:
+        break
 """
     with running(tmp_path, "actor.attach_slots=1") as run:
         run.end_of(run.guest(script))
@@ -200,10 +205,16 @@ for _ in range(4):
     # One place for the guest, and one for its child, each of which gives it back by its end.
     with running(tmp_path, "actor.attach_slots=2") as run:
         children = run.end_of(run.guest(script)).split()
-        log = run.output() + (tmp_path / "runs/latest/run.log").read_text()
+        assert len(children) == 4
+
+        def has_told(event):
+            return re.search(event, run.output() + (tmp_path / "runs/latest/run.log").read_text())
+
         for child in children:
-            assert re.search(rf"guest \d+ \(pid {child}\) joins", log), log
-            assert re.search(rf"guest \d+ \(pid {child}\) left", log) or child == children[-1], log
+            # Told after the guest was answered, and after it has ended.
+            for what in ("joins", "left"):
+                event = rf"guest \d+ \(pid {child}\) {what}"
+                wait_for(event, lambda event=event: has_told(event))
 
 
 def test_a_run_of_another_pid_namespace_is_refused(tmp_path, other_pid_namespace):

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wait_for
 
+#: Neither what an evaluation finds nor a number of steps ends it while a test looks on.
+ENDLESS = ("--set", "run.stop_eval_return=none", "--set", "run.stop_env_steps=1_000_000_000_000")
+
 
 def start(*arguments):
     return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
@@ -27,6 +30,12 @@ def living(pid, role):
 
 def env_steps(pid):
     return ((seen(pid) or {}).get("run") or {}).get("env_steps", 0)
+
+
+def drawn(pid):
+    """What the environments of an actor have drawn by chance so far."""
+    file = Path(f"drawn-{pid}")
+    return file.read_text().split() if file.exists() else []
 
 
 def test_a_program_without_numpy_lists_the_presets(folder):
@@ -58,24 +67,33 @@ def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_they_are_ki
         '[environment]\nid = "python:task.py:Corridor"\n[algorithm]\nname = "dqn"\n'
         "[actor]\ncount = 2\n[evaluator]\nenabled = false\n[replay]\ncapacity = 4096\nmin_size = 64\n"
     )
-    supervisor = start("train", "task.toml")
-    before = wait_for("two actors", lambda: len(found := living(supervisor.pid, "actor")) == 2 and found)
+    supervisor = start("train", "task.toml", *ENDLESS)
+    # Actors that took so long to start that they were replaced have drawn none.
+    before = wait_for(
+        "numbers of two actors", lambda: len(found := living(supervisor.pid, "actor")) == 2 and all(map(drawn, found)) and found
+    )
     wait_for("steps", lambda: env_steps(supervisor.pid) > 500)
     os.kill(before[0], signal.SIGKILL)
     after = wait_for(
-        "another actor", lambda: len(found := living(supervisor.pid, "actor")) == 2 and before[0] not in found and found
+        "the number of another actor",
+        lambda: (
+            len(found := living(supervisor.pid, "actor")) == 2
+            and before[0] not in found
+            and all(map(drawn, found))
+            and found
+        ),
     )
     steps = env_steps(supervisor.pid)
     wait_for("more steps", lambda: env_steps(supervisor.pid) > steps + 500)
     supervisor.send_signal(signal.SIGINT)
     assert supervisor.wait(WATCHDOG_S) == 130, supervisor.stderr.read()
     # The module `random` draws other numbers in each fork only if Python was told of it.
-    drawn = {Path(f"drawn-{pid}").read_text().split()[0] for pid in {*before, *after}}
-    assert len(drawn) == 3
+    numbers = [drawn(pid)[0] for pid in {*before, *after}]
+    assert len(set(numbers)) == len(numbers) >= 3
 
 
 def test_actors_of_another_process_join(folder):
-    supervisor = start("train", "cartpole_dqn", "--set", "run.stop_eval_return=none")
+    supervisor = start("train", "cartpole_dqn", *ENDLESS)
     wait_for("an actor", lambda: living(supervisor.pid, "actor"))
     attached = start("attach", supervisor.pid)
     wait_for("another actor", lambda: living(supervisor.pid, "attached_actor"))
@@ -86,7 +104,7 @@ def test_actors_of_another_process_join(folder):
 
 
 def test_a_killed_supervisor_takes_everything_with_it(folder):
-    supervisor = start("train", "cartpole_dqn", "--set", "run.stop_eval_return=none")
+    supervisor = start("train", "cartpole_dqn", *ENDLESS)
     wait_for("steps", lambda: env_steps(supervisor.pid) > 0)
     supervisor.kill()
     supervisor.wait()

@@ -57,7 +57,7 @@ def test_each_frame_is_stored_once():
     smaller = make(capacity=998, frame_capacity=distinct - 1)
     for row in shown:
         smaller.add(row)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="slot 0 has lost a frame; raise frame_capacity"):
         smaller.get([0])
 
 

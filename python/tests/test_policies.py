@@ -79,7 +79,8 @@ def test_one_observation_and_rows_of_them_give_the_same_actions(folder):
         rows = scale * np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
         chosen = policy(rows)
         assert chosen.shape == ((5,) if policy.actions else (5, len(policy.low)))
-        np.testing.assert_allclose([policy(row) for row in rows], chosen, atol=1e-6)
+        # Sums of one row are rounded otherwise than those of several.
+        np.testing.assert_allclose([policy(row) for row in rows], chosen, atol=1e-5)
         explored = [policy(rows, explore=True) for _ in range(200)]
         assert any((other != chosen).any() for other in explored)
         if policy.actions is None:
@@ -92,6 +93,8 @@ def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):
             preset,
             run={"stop_env_steps": 2000, "stop_eval_return": "none"},
             evaluator={"enabled": False},
+            # It learns next to nothing: the actions stay away from the bounds, where noise is cut off.
+            learner={"learning_rate": 1e-6},
             algorithm=algorithm,
             quiet=True,
         ).load("last")

@@ -121,6 +121,31 @@ def test_what_killed_processes_had_added_stays_and_everything_goes_on():
     assert not objects()
 
 
+def test_whoever_only_looks_repairs_after_the_killed_too():
+    context = multiprocessing.get_context("fork")
+    # So large that whoever adds them writes them for much of its time.
+    rows = {"value": np.ones((64, 4096), np.float32)}
+
+    def add_for_ever(ready):
+        ready.set()
+        while True:
+            replay.add(rows)
+
+    with shoal.Replay(256, {"value": ((4096,), "float32")}, shared=True, participants=2) as replay:
+        for _ in range(4):
+            replay.add(rows)
+        for round_ in range(10):
+            ready = context.Event()
+            child = context.Process(daemon=True, target=add_for_ever, args=(ready,))
+            child.start()
+            assert ready.wait(60)
+            time.sleep(0.01 + 0.003 * round_)
+            child.kill()
+            child.join()
+            assert child.exitcode == -signal.SIGKILL, "it failed before it was killed"
+            np.testing.assert_array_equal(replay.get(np.arange(256))["value"], 1)
+
+
 def test_a_stopped_process_stops_nobody():
     context = multiprocessing.get_context("fork")
     with shoal.Replay(4096, FIELDS, shared=True) as replay:

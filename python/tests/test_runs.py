@@ -16,7 +16,7 @@ from command_line import ENVIRONMENT, WATCHDOG_S, processes_in, wait_for
 import shoal
 
 SHORT = {"stop_env_steps": 2000}
-ENDLESS = {"stop_eval_return": "none"}
+ENDLESS = {"stop_eval_return": "none", "stop_env_steps": 10**12}
 
 
 class Task:
@@ -127,7 +127,8 @@ except KeyboardInterrupt:
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     parent.stdout.readline()
-    time.sleep(0.2)
+    # Until it waits.
+    time.sleep(1)
     parent.send_signal(signal.SIGINT)
     assert parent.communicate(timeout=WATCHDOG_S)[0] == "interrupted\n"
 
@@ -167,7 +168,7 @@ def test_a_killed_supervisor_is_told_as_such(folder):
 def test_a_run_ends_with_its_program_though_that_had_forked_others(folder):
     code = """
 import multiprocessing, time, shoal
-run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True)
+run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True)
 worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
 worker.start()
 print(worker.pid, flush=True)
@@ -328,7 +329,7 @@ def test_a_run_is_stopped_by_a_program_that_holds_signals_back(folder):
     code = """
 import signal, shoal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-print(shoal.start("cartpole_dqn", run={"stop_eval_return": "none"}, quiet=True).stop().reason)
+print(shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True).stop().reason)
 """
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False

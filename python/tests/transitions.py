@@ -41,4 +41,5 @@ def wait_until_held_back(replay, inserted=1):
     before = None
     while replay.inserted != before:
         before = replay.inserted
-        time.sleep(0.1)
+        # Long enough for whoever is between two rows on a machine that is busy.
+        time.sleep(0.5)

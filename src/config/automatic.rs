@@ -76,8 +76,9 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     let is_fit = |&batch_size: &usize| batch_size >= table.smallest_batch.unwrap_or(1) && batch_size.is_multiple_of(config.learner.count);
     let fit: Vec<usize> = falling.into_iter().filter(is_fit).collect();
     let is_too_small = table.smallest_batch.is_some_and(|smallest| chosen < smallest);
-    let nearest = fit.iter().find(|&&batch_size| batch_size <= chosen).or(fit.last().filter(|_| is_too_small));
-    nearest.copied().unwrap_or(chosen)
+    let is_doubled = |batch_size: usize| batch_size.is_multiple_of(chosen) && (batch_size / chosen).is_power_of_two();
+    let larger = || fit.last().filter(|&&batch_size| is_too_small || is_doubled(batch_size));
+    fit.iter().find(|&&batch_size| batch_size <= chosen).or_else(larger).copied().unwrap_or(chosen)
 }
 
 /// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
@@ -152,7 +153,7 @@ mod tests {
         let fitted = |algorithm: &str, learners, smallest_batch, largest_batch| {
             let mut config = Config::for_environment("CartPole-v1");
             config.algorithm.name = algorithm.into();
-            (config.adaptation.enabled, config.learner.count) = (true, learners);
+            (config.adaptation.enabled, config.learner.count, config.replay.min_size) = (true, learners, 65_536);
             (config.adaptation.smallest_batch, config.adaptation.largest_batch) = (smallest_batch, largest_batch);
             choose_on(&mut config, &BTreeSet::from(KEYS), 8);
             config.validate().ok().map(|()| config.learner.batch_size)
@@ -164,6 +165,8 @@ mod tests {
         assert_eq!(fitted("sac", 1, None, Some(384)), Some(192));
         assert_eq!(fitted("sac", 1, Some(24), None), Some(192));
         assert_eq!(fitted("dqn", 3, None, Some(768)), Some(384));
+        assert_eq!(fitted("dqn", 1, None, Some(16_384)), Some(128), "seven doublings of what is usual are too few");
+        assert_eq!(fitted("sac", 1, None, Some(65_536)), Some(512));
         assert_eq!(fitted("dqn", 3, None, Some(512)), None, "three learners cannot share it");
         assert_eq!(fitted("dqn", 1, None, Some(999)), None, "nor is this a batch that is usual, doubled");
     }

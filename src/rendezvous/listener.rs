@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const REST: Duration = Duration::from_secs(1);
 /// Connections that may be silent at once.
 const MOST_SILENT: usize = 64;
+/// Connections that are accepted at once: each has a descriptor until it is answered.
+const MOST_ACCEPTED: usize = 16;
 
 /// The socket on which actors and guests knock.
 #[derive(Debug)]
@@ -87,13 +89,15 @@ impl Listener {
         !self.silent.is_empty()
     }
 
-    /// Whoever has said by now what it wants, without waiting: each is to be answered.
+    /// Some of those who have said by now what they want, without waiting: each is to be answered. Of a crowd the others are at the
+    /// door still.
     pub fn hear(&mut self) -> Vec<Knock> {
         let mut knocks = Vec::new();
         for visitor in std::mem::take(&mut self.silent) {
             knocks.extend(self.listen_to(visitor));
         }
-        loop {
+        self.rests_until = None;
+        for _ in 0..MOST_ACCEPTED {
             match self.socket.accept() {
                 Ok((connection, _)) if connection.set_nonblocking(true).is_ok() => {
                     knocks.extend(self.listen_to(Silent { connection, received: Vec::new(), since: Instant::now() }));
@@ -102,10 +106,11 @@ impl Listener {
                 Err(error) => {
                     // Whoever knocks while this process has no descriptor for it goes on knocking, and would keep the supervisor awake.
                     self.rests_until = (error.kind() != ErrorKind::WouldBlock).then(|| Instant::now() + REST);
-                    return knocks;
+                    break;
                 }
             }
         }
+        knocks
     }
 
     /// Listen to a visitor, who may stay if there is nothing to be heard yet.

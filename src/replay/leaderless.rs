@@ -93,17 +93,28 @@ pub fn take_over(segment: &Segment, schema: &Schema) {
     }
 }
 
-/// Empty the replay: behind the gate, as a repair. `false` when somebody else repairs, or a participant stays inside an
-/// operation; then nothing was done.
-pub fn clear(segment: &Segment, schema: &Schema) -> bool {
+/// Who keeps a replay from being emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InTheWay {
+    /// Somebody else who repairs or empties it, or may: this process cannot tell who is dead.
+    Repairer,
+    /// A participant that stays inside an operation.
+    Participant,
+}
+
+/// Empty the replay: behind the gate, as a repair.
+///
+/// # Errors
+/// Somebody is in the way. Then nothing was removed.
+pub fn clear(segment: &Segment, schema: &Schema) -> Result<(), InTheWay> {
     let control = segment.control();
-    let Some(repairer) = Repairer::take(segment) else { return false };
+    let repairer = Repairer::take(segment).ok_or(InTheWay::Repairer)?;
     // What the dead had staged belongs to what is removed.
     let (_, complete) = repairer.repair_after_the_dead(segment, schema, true);
     if !complete {
-        return false;
+        return Err(InTheWay::Participant);
     }
-    let Ok(gate) = ClosedGate::close(segment, None) else { return false };
+    let gate = ClosedGate::close(segment, None).map_err(|_| InTheWay::Participant)?;
     control.clearing().store(1, Ordering::Relaxed);
     // Release fence: the announcement comes before whatever is removed.
     fence(Ordering::Release);
@@ -111,7 +122,7 @@ pub fn clear(segment: &Segment, schema: &Schema) -> bool {
     drop(gate);
     // Whoever waits for room has it now.
     control.signal_progress();
-    true
+    Ok(())
 }
 
 /// Forget every transition and count, and say that this is done. Alone behind the gate, once it has been announced. Each

@@ -147,15 +147,15 @@ impl Membership {
         self.next()
     }
 
-    /// The member that leads: the one that has been in longest.
-    pub fn leader(&self) -> Option<usize> {
-        self.members.first().copied()
+    /// The members. The first leads, the one that has been in longest, and each of the others once those before it are buried.
+    pub fn members(&self) -> &[usize] {
+        &self.members
     }
 
     fn next(&mut self) -> View {
         self.epoch = (self.epoch + 1) % EPOCHS;
         let members = self.members.iter().fold(0, |members, &learner| members | 1 << learner);
-        View { epoch: self.epoch, members, leader: self.leader(), doublings: self.doublings }
+        View { epoch: self.epoch, members, leader: self.members.first().copied(), doublings: self.doublings }
     }
 }
 

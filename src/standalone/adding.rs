@@ -8,6 +8,7 @@ use super::participant::Participant;
 use super::patience::Patience;
 use super::steps::Steps;
 use super::{Options, Sides, Standalone, StandaloneError, check_errors};
+use crate::replay::leaderless::InTheWay;
 use crate::replay::staging::TransitionWriter;
 use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
 
@@ -116,22 +117,36 @@ impl Standalone {
         Ok(())
     }
 
-    /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards.
+    /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards. Waits for somebody else who
+    /// repairs, or removes them too.
     ///
     /// # Errors
-    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Stuck`] while a process stays inside an operation; and what ends the
-    /// wait for another thread of this process: [`StandaloneError::Busy`], [`StandaloneError::Interrupted`].
+    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Segment`] where nobody can tell who is dead; [`StandaloneError::Stuck`]
+    /// while a process stays inside an operation; and what ends the wait for others: [`StandaloneError::Repairing`],
+    /// [`StandaloneError::Busy`], [`StandaloneError::Interrupted`], [`StandaloneError::Closed`].
     pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
         self.not_of_a_run("clearing it")?;
+        // A process that cannot tell who is dead never gets to repair.
+        self.segment.check_namespaces()?;
+        while !self.clear_unless_repaired(&mut patience)? {
+            self.wait_for_repairer(&mut patience)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::clear`]; `false` when somebody else repairs, whom nobody is to wait for under the locks.
+    fn clear_unless_repaired(&self, patience: &mut Patience<'_>) -> Result<bool, StandaloneError> {
         let sides = self.sides();
         let mut writing = patience.lock(&sides.writing)?;
         let _reading = patience.lock(&sides.reading)?;
-        if !leaderless::clear(&self.segment, &self.schema) {
-            return Err(StandaloneError::Stuck);
+        match leaderless::clear(&self.segment, &self.schema) {
+            Ok(()) => {}
+            Err(InTheWay::Repairer) => return Ok(false),
+            Err(InTheWay::Participant) => return Err(StandaloneError::Stuck),
         }
         writing.frames.iter_mut().for_each(RecentFrames::clear);
         writing.steps.iter_mut().for_each(|steps| steps.forget(None));
-        Ok(())
+        Ok(true)
     }
 
     /// The environments `streams`, or all, are reset before their episodes have ended: what they do next begins no transition of before. Steps

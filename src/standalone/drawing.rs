@@ -17,6 +17,8 @@ use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
 const LOOKS: u32 = 10_000;
 const EAGER_LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
+/// Looks from one repair to the next, the first after some pauses, in which a writer that lives has come to its end.
+const LOOKS_PER_REPAIR: u32 = 1_000;
 
 /// What a process needs to read.
 pub(super) struct Reading {
@@ -122,11 +124,12 @@ impl Standalone {
         })
     }
 
-    /// The transitions in `slots`, as they are now.
+    /// The transitions in `slots`, as they are now; repairs after a process that died while it was writing one.
     ///
     /// # Errors
-    /// [`StandaloneError::Index`] for a slot that is none; [`StandaloneError::EmptySlot`] for one with nothing in it, or with a transition
-    /// that has lost its frames; [`StandaloneError::Stuck`] for one whose writer does not come to an end.
+    /// [`StandaloneError::Index`] for a slot that is none; [`StandaloneError::EmptySlot`] for one with nothing in it;
+    /// [`StandaloneError::FrameGone`] for one with a transition that has lost a frame; [`StandaloneError::Stuck`] for one whose writer does
+    /// not come to an end.
     pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), StandaloneError> {
         let replay = self.view();
         let mut names = Vec::new();
@@ -137,10 +140,12 @@ impl Standalone {
                 if look > EAGER_LOOKS {
                     std::thread::sleep(PAUSE);
                 }
+                if look % LOOKS_PER_REPAIR == 2 * EAGER_LOOKS {
+                    self.repair();
+                }
                 match replay.reader().read(slot, rows, row, &mut names) {
                     Ok(generation) => Some(Ok(generation)),
-                    // Its frames are gone, and with them the transition.
-                    Err(Unreadable::FrameGone(_)) => Some(Err(empty())),
+                    Err(Unreadable::FrameGone(_)) => Some(Err(StandaloneError::FrameGone { index: slot })),
                     Err(Unreadable::Changing) => replay.store().word(slot).is_empty().then(|| Err(empty())),
                 }
             });

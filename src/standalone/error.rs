@@ -7,8 +7,8 @@ use thiserror::Error;
 use crate::config::ConfigErrors;
 use crate::rendezvous::RendezvousError;
 use crate::rendezvous::handshake::JoinError;
-use crate::replay::SampleError;
-use crate::segment::{LayoutError, SegmentError};
+use crate::replay::{SampleError, leaderless};
+use crate::segment::{LayoutError, Segment, SegmentError};
 
 /// Why a replay could not be made, opened, used, saved or loaded.
 #[derive(Debug, Error)]
@@ -79,6 +79,12 @@ pub enum StandaloneError {
         index: usize,
         /// Transitions added so far.
         inserted: u64,
+    },
+    /// A frame of what was written there has been overwritten.
+    #[error("the transition in slot {index} has lost a frame; raise frame_capacity, or lower capacity")]
+    FrameGone {
+        /// Which slot.
+        index: usize,
     },
     /// Overwritten meanwhile.
     #[error("{stale} of {all} transitions were overwritten since they were drawn, the first in slot {slot}; nothing was changed")]
@@ -190,6 +196,13 @@ pub enum StandaloneError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl StandaloneError {
+    /// What is said to whom a repair has held back for too long.
+    pub(super) fn unrepaired(segment: &Segment) -> Self {
+        leaderless::repairer(segment).map_or(Self::Stuck, |pid| Self::Repairing { pid })
+    }
 }
 
 impl From<RendezvousError> for StandaloneError {

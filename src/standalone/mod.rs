@@ -59,7 +59,8 @@ pub struct Standalone {
     is_closing: AtomicBool,
 }
 
-/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`.
+/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`, and, for a second at most,
+/// by whoever takes a place while the dead have all.
 struct Sides {
     /// Held by the thread that waits for the rate limiter to add: a place has one turn.
     waiting: Mutex<()>,

@@ -1,5 +1,7 @@
 //! A place in the process table, taken by this process for one kind of work.
 
+use std::time::Duration;
+
 use super::StandaloneError;
 use super::company::Company;
 use crate::rendezvous::Attachment;
@@ -10,6 +12,9 @@ use crate::sync::monotonic_ns;
 
 /// How often a participant looks whether another has died, and a guest whether its run has ended.
 const LOOK_INTERVAL_NS: u64 = 1_000_000_000;
+/// Looks for a free place while dead processes have some, and the pause between two: somebody may be about to repair after them.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// One side of a process's work, writing or reading, with a place of its own: both may go on at once in two threads.
 #[derive(Default)]
@@ -64,7 +69,7 @@ impl Participant {
         match company {
             Company::Run { .. } => slot.say_goodbye(),
             Company::Nobody | Company::Participants if leaderless::give_up(segment, schema, slot) => {}
-            Company::Nobody | Company::Participants => return Err(StandaloneError::Stuck),
+            Company::Nobody | Company::Participants => return Err(StandaloneError::unrepaired(segment)),
         }
         self.place = None;
         Ok(())
@@ -105,10 +110,25 @@ impl Place {
                 generation.is_some_and(|generation| slot.occupy(std::process::id(), generation))
             })
         };
-        // Places of the dead are free only after they have been repaired after.
-        let slot = free().or_else(|| (!leaderless::sweep(segment, schema).is_empty()).then(free).flatten());
-        let slot = slot.map(ProcessSlot::index).ok_or(StandaloneError::Full { participants: sizes.stagers })?;
-        Ok(Self { slot, _attachment: None })
+        let (mut may_be_freed, mut looks) = (true, 0);
+        loop {
+            if let Some(slot) = free() {
+                return Ok(Self { slot: slot.index(), _attachment: None });
+            }
+            if !may_be_freed {
+                return Err(StandaloneError::Full { participants: sizes.stagers });
+            }
+            if looks == LOOKS {
+                return Err(StandaloneError::unrepaired(segment));
+            }
+            looks += 1;
+            // Places of the dead are free only after they have been repaired after, by this process or by another that is at it.
+            leaderless::sweep(segment, schema);
+            may_be_freed = places.clone().any(|index| segment.processes().slot(index).dead_owner().is_some());
+            if may_be_freed {
+                std::thread::sleep(PAUSE);
+            }
+        }
     }
 }
 

@@ -1,8 +1,11 @@
-//! What a panic leaves half done is repaired before anything else is done in the same place.
+//! What panics and deaths leave half done is repaired, or waited for, before anything else is done in the same place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use super::*;
+use crate::segment::NamedProcess;
+use crate::segment::processes::Role;
 
 const ROWS: usize = 64;
 
@@ -26,7 +29,7 @@ fn replay(shared: bool) -> Standalone {
 }
 
 fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
-    work(Patience::new(Some(std::time::Duration::from_secs(60)), &mut || true))
+    work(Patience::new(Some(Duration::from_secs(60)), &mut || true))
 }
 
 fn add(replay: &Standalone, column: &[u8], rows: usize) -> Vec<i64> {
@@ -39,6 +42,23 @@ fn filled(shared: bool) -> Standalone {
     let replay = replay(shared);
     assert_eq!(add(&replay, &[0; 4 * ROWS], ROWS).len(), ROWS);
     replay
+}
+
+/// Let a living process have the repairer's word.
+fn begin_repair(replay: &Standalone) {
+    replay.control().repairer().store(NamedProcess::this().word(), Ordering::SeqCst);
+}
+
+/// Do `work` while somebody repairs for a moment.
+fn beside_a_repair<T>(replay: &Standalone, work: impl FnOnce() -> T) -> T {
+    begin_repair(replay);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            replay.control().repairer().store(0, Ordering::SeqCst);
+        });
+        work()
+    })
 }
 
 fn is_exact(replay: &Standalone) -> bool {
@@ -204,12 +224,32 @@ fn names_of_what_was_cleared_are_stale() {
 }
 
 #[test]
+fn the_place_of_a_dead_process_is_waited_for_while_somebody_else_repairs() {
+    let options = Options { participants: 1, ..replay(true).options().clone() };
+    let replay = Standalone::create(options, true, Some(1)).unwrap();
+    let place = replay.segment.processes().slot(0);
+    let generation = place.reserve(Role::Participant, 0).unwrap();
+    assert!(place.occupy(0x7fff_ffff, generation), "by a process that nobody is");
+    beside_a_repair(&replay, || assert_eq!(add(&replay, &[0; 4], 1), [0]));
+}
+
+#[test]
+fn clearing_waits_for_whoever_repairs() {
+    let replay = filled(true);
+    begin_repair(&replay);
+    let told = replay.clear(Patience::new(Some(Duration::from_millis(10)), &mut || true));
+    assert!(matches!(told, Err(StandaloneError::Repairing { pid }) if pid == std::process::id()), "{told:?}");
+    beside_a_repair(&replay, || patience(|patience| replay.clear(patience)).unwrap());
+    assert!(replay.is_empty());
+}
+
+#[test]
 fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
     let mut options = replay(false).options().clone();
     (options.samples_per_insert, options.error_band, options.min_size) = (Some(1.0), 1.0, 1);
     let replay = Standalone::create(options, false, Some(1)).unwrap();
     let add_for = |seconds: f32| {
-        let timeout = std::time::Duration::from_secs_f32(seconds);
+        let timeout = Duration::from_secs_f32(seconds);
         replay.add(&[&[0; 4]], 1, None, &[], Patience::new(Some(timeout), &mut || true), &mut Vec::new())
     };
     while add_for(0.01).is_ok() {}

@@ -9,6 +9,8 @@ use crate::sync::Ordering;
 
 /// How often a process that waits looks after the others.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause before the next attempt at what somebody else who repairs is in the way of.
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Standalone {
     /// Wait for the rate limiter, unless `look`, which is asked now and then, finds why not to. Looks after the others
@@ -39,8 +41,23 @@ impl Standalone {
 
     /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.
     pub(super) fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
-        let late = || leaderless::repairer(&self.segment).map_or(StandaloneError::Stuck, |pid| StandaloneError::Repairing { pid });
+        // A copy of a replay is repaired before anybody waits for whoever repaired the original.
+        self.sides();
+        let late = || StandaloneError::unrepaired(&self.segment);
         self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.segment, &self.schema, idle), |_| None, late)
+    }
+
+    /// Wait a moment for somebody else who repairs.
+    pub(super) fn wait_for_repairer(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
+        self.wait_patiently(
+            patience,
+            |idle| {
+                std::thread::sleep(PAUSE);
+                idle()
+            },
+            |_| None,
+            || StandaloneError::unrepaired(&self.segment),
+        )
     }
 
     fn wait_patiently(

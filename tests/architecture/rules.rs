@@ -128,6 +128,19 @@ pub(crate) fn dependencies_not_in_a_table(manifest: &str, document: &str) -> Vec
     dependencies.keys().filter(|name| !named(name)).cloned().collect()
 }
 
+/// The packages of `[dependencies]` in `manifest`, but those of features, that the lock file `lock` does not know its package to have.
+pub(crate) fn dependencies_not_in_a_lock(manifest: &str, lock: &str) -> Vec<String> {
+    let [manifest, lock] = [manifest, lock].map(|text| text.parse::<toml::Table>().expect("both are TOML"));
+    let packages = lock["package"].as_array().expect("packages");
+    let own = packages.iter().find(|package| package["name"] == manifest["package"]["name"]).expect("the package itself");
+    let locked = own["dependencies"].as_array().expect("its dependencies");
+    // Where there are several versions of one, its name is followed by its version.
+    let is_locked = |name: &str| locked.iter().filter_map(toml::Value::as_str).any(|entry| entry.split(' ').next() == Some(name));
+    let is_optional = |dependency: &toml::Value| dependency.get("optional").is_some_and(|optional| optional.as_bool() == Some(true));
+    let dependencies = manifest["dependencies"].as_table().expect("[dependencies] is a table");
+    dependencies.iter().filter(|(name, dependency)| !is_optional(dependency) && !is_locked(name)).map(|(name, _)| name.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,5 +242,13 @@ mod tests {
         let manifest = "[dependencies]\nnix = \"1\"\nserde = { version = \"1\" }\ntoml = \"1\"\n[dev-dependencies]\nproptest = \"1\"";
         let document = "We use `toml`.\n\n| package | use |\n|---|---|\n| `nix` | system calls |\n";
         assert_eq!(dependencies_not_in_a_table(manifest, document), ["serde", "toml"]);
+    }
+
+    #[test]
+    fn a_dependency_needs_its_place_in_a_lock() {
+        let manifest = "[package]\nname = \"shoal\"\n[dependencies]\nnix = \"1\"\nserde = \"1\"\ntch = { version = \"1\", optional = true }\n\
+                        toml = { version = \"1\" }\n";
+        let lock = "[[package]]\nname = \"nix\"\n[[package]]\nname = \"shoal\"\ndependencies = [\"nix 1.2.3\", \"toml\"]\n";
+        assert_eq!(dependencies_not_in_a_lock(manifest, lock), ["serde"]);
     }
 }

@@ -1,9 +1,19 @@
 //! The list of runs, what happens to vanished ones, and the removal of what dead ones left.
 
 use serde_json::json;
+use shoal::segment::Segment;
 
 use super::fixture::{Known, World, kill_supervisor};
 use super::object::{Object, path_of};
+
+/// An object called `name` that a living process shares. Every supervisor that starts on this machine cleans, too, so that it is shared
+/// before it has that name.
+fn shared(name: String, bytes: &[u8]) -> (Object, Segment) {
+    let object = Object::new(bytes);
+    // A mapping for writing holds the lock of a living process, as an actor's does.
+    let process = Segment::attach(&object.name).unwrap();
+    (object.renamed(name), process)
+}
 
 #[test]
 fn running_and_dead_runs_are_listed() {
@@ -98,9 +108,7 @@ fn a_dead_run_whose_processes_live_is_kept_and_named() {
     let (world, known) = (World::new(), Known::new());
     let mut bytes = known.bytes();
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
-    let orphaned = Object::named(identity.segment_name(), &bytes);
-    // A mapping for writing holds the lock of a living process, as an actor's does.
-    let _process = shoal::segment::Segment::attach(&orphaned.name).unwrap();
+    let (orphaned, _process) = shared(identity.segment_name(), &bytes);
     let _announcement = world.announce(&identity, &orphaned.name);
     let cleaned = world.json(&["--clean"]);
     assert_eq!(cleaned["kept"], json!([identity.supervisor_pid]));
@@ -137,8 +145,7 @@ fn cleaning_removes_what_a_shared_replay_left() {
     let identity = kill_supervisor(&mut bytes, known.segment.identity());
     // As Python's `Replay(..., shared=True)` names it.
     let named = |end: &str| identity.segment_name().replacen("/shoal-", "/shoal-replay-", 1) + end;
-    let in_use = Object::named(named("1"), &bytes);
-    let _participant = shoal::segment::Segment::attach(&in_use.name).unwrap();
+    let (in_use, _participant) = shared(named("1"), &bytes);
     // Every supervisor that starts on this machine cleans, too, and may come first.
     let removed_here = (0..20).any(|_| {
         let left = Object::named(named("0"), &bytes);

@@ -479,11 +479,14 @@ pub fn process_slot(
     segment.processes().iter().find(|slot| slot.role() == Some((role, number))).expect("a slot for each process")
 }
 
+#[track_caller]
 fn pid_of(pid: u32) -> nix::unistd::Pid {
+    assert_ne!(pid, 0, "the slot is nobody's, and the signal would be for all of this test's process group");
     nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap())
 }
 
 /// Send a signal to a process that may have ended; returns whether it was there.
+#[track_caller]
 pub fn try_kill(pid: u32, signal: nix::sys::signal::Signal) -> bool {
     nix::sys::signal::kill(pid_of(pid), signal).is_ok()
 }
@@ -509,6 +512,7 @@ pub fn stop_signals() -> Vec<nix::sys::signal::Signal> {
 }
 
 /// Send a signal to a process.
+#[track_caller]
 pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid_of(pid), signal).unwrap();
 }

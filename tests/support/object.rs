@@ -42,6 +42,13 @@ impl Object {
         Self { name }
     }
 
+    /// It, under another name: whoever shares it goes on to do so.
+    pub fn renamed(mut self, name: String) -> Self {
+        std::fs::rename(self.path(), path_of(&name)).expect("another name for an object");
+        self.name = name;
+        self
+    }
+
     /// Where it lies.
     pub fn path(&self) -> PathBuf {
         path_of(&self.name)

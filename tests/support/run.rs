@@ -15,8 +15,8 @@ use shoal::sync::{AtomicU64, Ordering, wake_all};
 
 use super::{Identity, Payload};
 
-/// After this long a test is killed, and its segment removed; longer runs that the environment asks for get more.
-const WATCHDOG_S: u64 = 240;
+/// After this long a test is killed, and its segment removed, sooner than by nextest; longer runs that the environment asks for get more.
+const WATCHDOG_S: u64 = 1_200;
 
 /// Processes are forked from a process with one busy thread only: tests of one binary run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());

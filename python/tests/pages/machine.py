@@ -110,7 +110,9 @@ class Machine:
         (folder / "configs/slow.py").write_text(SLOW)
         words = ["train", "configs/corridor_dqn.toml", *settings({"environment.id": "python:slow:Slow", **ENDLESS})]
         supervisor = self.until_end.enter_context(self.started(folder, words, stderr=subprocess.DEVNULL))
-        wait_for("a run that goes on", lambda: supervisor.poll() is not None or (folder / "runs/latest").exists())
+        # Its folder is there before anybody finds it.
+        record = self.folder / f"registry/shoal/{supervisor.pid}.json"
+        wait_for("a run that goes on", lambda: supervisor.poll() is not None or record.exists())
         assert supervisor.poll() is None
         return supervisor, folder
 

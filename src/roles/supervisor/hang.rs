@@ -110,6 +110,11 @@ pub(super) struct Hang {
 }
 
 impl Hang {
+    /// Whether it was killed for it, and not only suspected.
+    pub(super) fn was_killed(&self) -> bool {
+        self.killed
+    }
+
     /// For people: how it ended.
     pub(super) fn describe(&self) -> String {
         format!("gave no sign of life {} and was killed", self.circumstances())
@@ -138,6 +143,10 @@ impl Watched {
     /// what is to be said of it, when it is killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
+        if self.hang.as_ref().is_some_and(Hang::was_killed) {
+            // Whatever sign of life it may have given before the kill met it.
+            return None;
+        }
         let silent = self.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= patience(self.planned.role, limit) {
@@ -155,9 +164,6 @@ impl Watched {
             }
             return self.kill_hung();
         };
-        if hang.killed {
-            return None;
-        }
         let stack_bytes = living.stack_file.as_ref().map_or(0, |file| file.text().len());
         let complete = stack_bytes > 0 && stack_bytes == hang.stack_bytes;
         hang.stack_bytes = stack_bytes;
@@ -180,8 +186,18 @@ pub(super) fn silence(slot: ProcessSlot<'_>) -> Duration {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::process::Command;
 
+    use nix::unistd::Pid;
+
+    use super::super::slots::PlannedProcess;
+    use super::super::watch::Cast;
     use super::*;
+
+    fn hang(role: Role, silent_ms: u64, killed: bool) -> Hang {
+        let (silent, limit, phase) = (Duration::from_millis(silent_ms), STARTING_PATIENCE, Phase::Starting.name());
+        Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed }
+    }
 
     #[test]
     fn a_stack_is_read_without_the_frames_that_are_not_the_users() {
@@ -194,10 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_hang_names_the_key_and_what_to_raise_it_above() {
-        let said = |role, silent_ms| {
-            let (silent, limit, phase) = (Duration::from_millis(silent_ms), STARTING_PATIENCE, Phase::Starting.name());
-            Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed: true }.describe()
-        };
+        let said = |role, silent_ms| hang(role, silent_ms, true).describe();
         assert_eq!(
             said(Role::Actor, 60_200),
             "gave no sign of life for 60 s in phase `starting` (if it needs longer, raise machine.hang_timeout_s above 60) and was killed"
@@ -207,6 +220,29 @@ mod tests {
             "gave no sign of life for 600 s in phase `starting` (it may be for 10 times machine.hang_timeout_s; if it needs longer, raise \
              that above 60) and was killed"
         );
+    }
+
+    #[test]
+    fn only_who_was_killed_for_a_hang_died_of_it() {
+        let end = |script: &str, killed| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+            watched.started(Pid::from_raw(child.id() as i32), None, Cast { actors: 1, environments: 1 }, 0).unwrap();
+            watched.hang = Some(hang(Role::Actor, 60_200, killed));
+            assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
+            let death = watched.reap().expect("it has ended");
+            child.wait().unwrap_err();
+            let (how, _) = death.describe("the wheels came off");
+            (how, death.is_own_fault())
+        };
+        for killed in [false, true] {
+            assert_eq!(end("exit 1", killed), ("failed: the wheels came off".to_owned(), true), "it failed before a kill could meet it");
+            assert_eq!(end("exit 0", killed), ("exited with code 0".to_owned(), false));
+        }
+        let (how, is_own_fault) = end("kill -9 $$", false);
+        assert!(how.starts_with("was killed by SIGKILL") && !is_own_fault, "{how}");
+        let (how, is_own_fault) = end("kill -9 $$", true);
+        assert!(how.starts_with("gave no sign of life for 60 s") && is_own_fault, "{how}");
     }
 
     #[test]

@@ -101,7 +101,9 @@ impl Keeper<'_> {
         // Without the handler it would be lost.
         let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
-        let mut stops_heeded = if system::stop_requested() { 0 } else { system::stops() };
+        // In this order: one that comes between the two looks is still to be heeded.
+        let stops_before = system::stops();
+        let mut stops_heeded = if system::stop_requested() { 0 } else { stops_before };
         let (control, keeping) = (self.segment.control(), self.segment.control().keeping());
         control.set_run_state(RunState::Kept);
         let name = keeping.begin();

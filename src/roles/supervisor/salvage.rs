@@ -107,6 +107,10 @@ impl Salvage<'_> {
     /// # Errors
     /// What stands in the way, for people.
     fn keep(&self, segment: &Segment, lived: Duration) -> Result<Ended, String> {
+        // Guests have been told meanwhile that it is over, and leave.
+        if !self.repair(segment) {
+            return Err("a process stands still in the middle of its replay".into());
+        }
         if let Some(guest) = living(segment).next() {
             return Err(format!("process {} still uses its replay", guest.pid()));
         }
@@ -137,13 +141,18 @@ impl Salvage<'_> {
         Ok(format!("the supervisor is gone; checkpoint {name} has all that was there"))
     }
 
-    /// As the supervisor does after a death, until that is not possible after one. Whether it was after each.
+    /// As the supervisor does after a death or a goodbye, until that is not possible after one. Whether it was after each.
     fn repair(&self, segment: &Segment) -> bool {
         let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
-        let mut dead = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner()?)));
+        // A goodbye wakes nobody: the supervisor may have died before it saw the guest off.
+        let left_by = |slot: ProcessSlot<'_>| {
+            let owner = slot.owner();
+            (owner.state() == SlotState::Live && is_guest(&slot.index()) && slot.said_goodbye()).then_some(owner)
+        };
+        let mut gone = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner().or_else(|| left_by(slot))?)));
         let mut standing_still = Vec::new();
         // Others wait behind the gate meanwhile: who stands in the way of one repair stands in the way of all.
-        dead.all(|(slot, owner)| {
+        gone.all(|(slot, owner)| {
             let schema = self.prepared.algorithm.schema();
             let mut repaired = repair_beside(segment, &schema, slot, &standing_still);
             // Guests are nobody's to kill; those that work are waited for, and those that stand still are not.

@@ -100,6 +100,7 @@ pub(super) struct Death {
     pub(super) work_before: u64,
     /// Its Python stack, if it wrote one.
     stack: String,
+    /// That it was killed because it hung.
     hang: Option<Hang>,
 }
 
@@ -219,7 +220,9 @@ impl Watched {
             self.forgive();
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
-        Some(Death { ending, pid: living.pid, work_before: living.work_before, stack, hang: self.hang.take() })
+        // A suspicion alone ends nobody, and whoever ended before the kill met it has a cause of its own.
+        let hang = self.hang.take().filter(|hang| hang.was_killed() && ending.signal() == Some(Signal::SIGKILL));
+        Some(Death { ending, pid: living.pid, work_before: living.work_before, stack, hang })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
@@ -282,6 +285,13 @@ impl Watched {
     /// How the process that has just ended was asked to leave, if it was.
     pub(super) fn take_dismissed(&mut self) -> Option<Dismissal> {
         self.dismissed.take()
+    }
+
+    /// Whether it lives on: it has not ended, and nobody here has just killed it.
+    pub(super) fn lives_on(&self) -> bool {
+        let was_late = self.dismissed.is_some_and(|dismissal| dismissal.was_killed);
+        let was_killed = was_late || self.hang.as_ref().is_some_and(Hang::was_killed);
+        !was_killed && self.living.as_ref().is_some_and(|living| !living.process.has_ended())
     }
 
     /// Whether its replacement has been arranged.

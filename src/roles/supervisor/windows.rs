@@ -78,10 +78,16 @@ impl Windows {
         Self { least: least(config), ratio: Ratio::of(config), last: None }
     }
 
-    /// Whether the present one is over `now`.
+    /// Whether the present one is over `now`. No updates end it while every actor is in the middle of a step: where that takes longer than
+    /// a window, most windows would hold none, and say that nothing was done.
     pub(super) fn is_over(&mut self, now: &Snapshot) -> bool {
         let last = self.last.get_or_insert_with(|| now.clone());
-        self.least.is_held(now.wall_s - last.wall_s, now.updates.saturating_sub(last.updates))
+        let elapsed_s = now.wall_s - last.wall_s;
+        // Each flush counts a wait, if only one of nothing.
+        let somebody_waits = now.actor_time.limiter_wait_s - last.actor_time.limiter_wait_s > 0.5 * elapsed_s;
+        let has_acted = now.env_steps > last.env_steps || somebody_waits;
+        let updates = if has_acted { now.updates.saturating_sub(last.updates) } else { 0 };
+        self.least.is_held(elapsed_s, updates)
     }
 
     /// The one that ends `now`, in which `in_force` was the setting; the next one begins.
@@ -161,6 +167,41 @@ mod tests {
             };
             let found = windows.next(&now, Setting { actors: 1, environments: 1, batch_size: 32 }, 2);
             assert_eq!((found.env_steps_per_s, found.learned_per_s, found.learners_wait), (20.0, 640.0, 0.0), "second {second}");
+        }
+    }
+
+    /// A run at a look, five of which are a second: an actor's step of its eight environments takes twelve, the flush after it is seen at
+    /// the next, and the learner does not wait for it. Another actor stands at the limiter all the time, if anybody waits.
+    fn with_slow_steps(look: u64, somebody_waits: bool) -> Snapshot {
+        let steps = look / 12;
+        let mut now = Snapshot { wall_s: 0.2 * look as f64, env_steps: 8 * steps, inserted: 8 * steps, ..Snapshot::default() };
+        (now.updates, now.learned) = (20 * look, 64 * 20 * look);
+        (now.actors, now.learners) = (2, 1);
+        now.actor_time.environment_s = 2.4 * steps as f64;
+        let flushes = look.saturating_sub(1) / 12;
+        now.actor_time.limiter_wait_s = if somebody_waits { now.wall_s } else { 1e-6 * flushes as f64 };
+        now
+    }
+
+    #[test]
+    fn a_window_has_a_step_also_where_that_takes_longer_unless_somebody_waits_meanwhile() {
+        for samples_per_insert in [None, Some(32.0)] {
+            let run = config(|config| config.replay.samples_per_insert = samples_per_insert);
+            for (somebody_waits, length_s) in [(false, 2.0..2.6), (true, 1.0..1.3)] {
+                let (mut windows, mut began_s) = (Windows::of(&run), with_slow_steps(1, somebody_waits).wall_s);
+                for now in (1..=600).map(|look| with_slow_steps(look, somebody_waits)) {
+                    if !windows.is_over(&now) {
+                        continue;
+                    }
+                    let found = windows.next(&now, Setting { actors: 2, environments: 8, batch_size: 64 }, 2);
+                    let took_s = now.wall_s - began_s;
+                    assert!(length_s.contains(&took_s), "{samples_per_insert:?}, somebody waits: {somebody_waits}: {took_s} s");
+                    let is_done = found.env_steps_per_s > 0.0 && found.learned_per_s > 0.0;
+                    assert!(is_done || somebody_waits, "{samples_per_insert:?}, at {} s: {found:?}", now.wall_s);
+                    began_s = now.wall_s;
+                }
+                assert!(began_s > 115.0, "{samples_per_insert:?}: the last window began at {began_s} s");
+            }
         }
     }
 

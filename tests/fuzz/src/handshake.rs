@@ -14,21 +14,30 @@ thread_local! {
     };
 }
 
-/// Let somebody knock who says `message`.
+/// Let somebody knock who says `message`, and somebody who says it with its length before it, as the protocol has it.
 pub fn read(message: &[u8]) {
+    let length = u32::try_from(message.len()).expect("a short message");
+    knock(message);
+    knock(&[&length.to_le_bytes()[..], message].concat());
+}
+
+fn knock(said: &[u8]) {
     LISTENER.with_borrow_mut(|(listener, path)| {
         let mut visitor = UnixStream::connect(path).expect("a listener");
         visitor.set_nonblocking(true).expect("a socket");
-        let _ = visitor.write(message);
+        let _ = visitor.write(said);
+        answer(listener);
+        // Whoever has not said everything by now never will.
         visitor.shutdown(std::net::Shutdown::Write).expect("a connection");
-        loop {
-            for knock in listener.hear() {
-                assert!(knock.answer(|_| Err(Refusal::Full { slots: 1 })).is_none(), "nobody was let in");
-            }
-            if !listener.has_connections() {
-                break;
-            }
+        while listener.has_connections() {
+            answer(listener);
         }
         let _ = visitor.read(&mut [0; 4096]);
     });
+}
+
+fn answer(listener: &mut Listener) {
+    for knock in listener.hear() {
+        assert!(knock.answer(|_| Err(Refusal::Full { slots: 1 })).is_none(), "nobody was let in");
+    }
 }

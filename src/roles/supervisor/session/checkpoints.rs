@@ -38,6 +38,11 @@ impl Session {
         if let Some(late) = self.checkpoints.late() {
             self.sinks.event(&late.to_string());
         }
+        self.begin_due_checkpoint(true);
+    }
+
+    /// Begin a checkpoint when it is time for one; `trains` says whether the run goes on meanwhile.
+    fn begin_due_checkpoint(&mut self, trains: bool) {
         if self.segment.control().run_state() == RunState::Poisoned {
             // Nobody may go on from what is there.
             return;
@@ -50,7 +55,7 @@ impl Session {
             // What the trainer has reported before it waited belongs to this moment.
             self.receive_evaluations();
             let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
-            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains: true }) {
+            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains }) {
                 self.report_checkpoint(&Err(failed));
             }
         }
@@ -98,11 +103,10 @@ impl Session {
             _ => true,
         };
         if !self.checkpoints.is_enabled() {
-            // No later one will be there.
-            if let Some(ended) = self.wait_for_checkpoint() {
-                self.report_checkpoint(&ended);
-            }
-            return;
+            // No later one will be there. The trainer may have asked for one as the run ended, and has changed nothing since.
+            self.begin_due_checkpoint(false);
+            let ended = self.wait_for_checkpoint();
+            return self.report_last_checkpoint(ended);
         }
         // A later one is about to have all that the one under way would, or nobody may go on from what that reads now.
         self.checkpoints.abandon();
@@ -119,6 +123,10 @@ impl Session {
             Ok(()) => self.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };
+        self.report_last_checkpoint(ended);
+    }
+
+    fn report_last_checkpoint(&mut self, ended: Option<Result<Written, Failed>>) {
         match ended {
             Some(Err(Failed { message, .. })) => self.sinks.lose(format!("the last checkpoint: {message}")),
             Some(Ok(written)) => self.sinks.event(&written.to_string()),

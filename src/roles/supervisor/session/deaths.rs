@@ -39,10 +39,6 @@ impl Session {
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
-        if exit.planned.role.evaluates() {
-            // What it had found before it ended may be that the goal is reached.
-            self.receive_evaluations();
-        }
         if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
             // A signal may have come to it alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
@@ -175,9 +171,15 @@ impl Session {
         self.sinks.event(&with_details(event, &details));
     }
 
-    /// Who leads the learners, where not each of two learns a half for itself.
+    /// Who leads the learners that live on, where not each of two learns a half for itself. Of several that die together those that are
+    /// still to be buried are members, too.
     fn leader_of_all(&self) -> Option<usize> {
-        self.membership.leader().filter(|_| self.segment.layout().sizes().halves() == 0)
+        if self.segment.layout().sizes().halves() != 0 {
+            return None;
+        }
+        let living = self.watched.iter().filter(|watched| watched.planned.role == Role::Learner && watched.lives_on());
+        let living: Vec<usize> = living.map(|watched| watched.planned.number).collect();
+        self.membership.members().iter().copied().find(|number| living.contains(number))
     }
 
     /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is

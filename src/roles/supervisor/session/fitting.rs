@@ -8,7 +8,7 @@ use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
 use crate::config::fitted::{Line, doublings, repeating, start};
 use crate::segment::Segment;
-use crate::segment::processes::Role;
+use crate::segment::processes::{Phase, Role};
 use crate::telemetry::Snapshot;
 
 impl Session {
@@ -157,10 +157,58 @@ impl Session {
 fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting {
     let actors = || watched.iter().filter(|watched| watched.planned.role == Role::Actor);
     let living = || actors().filter_map(|watched| Some((watched.planned.slot, watched.living.as_ref()?)));
-    let has_begun = |&(slot, living): &(usize, &Living)| work_counted(segment.processes().slot(slot), Role::Actor) > living.work_before;
+    let has_begun = |&(slot, living): &(usize, &Living)| {
+        let slot = segment.processes().slot(slot);
+        // Where many wait for a learner, it is long before a new one may take its first step: it waits as the others do.
+        slot.phase() == Some(Phase::LimiterWait) || work_counted(slot, Role::Actor) > living.work_before
+    };
     let other = living().map(|(_, living)| living.cast.environments).find(|&environments| environments != wanted.environments);
     // Who was asked to leave still acts, and is soon not there any more.
     let is_changing = actors().any(|watched| watched.living.is_some() && watched.is_dismissed());
     let acting = if is_changing { 0 } else { living().filter(has_begun).count() };
     Setting { actors: acting, environments: other.unwrap_or(wanted.environments), ..wanted }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::unistd::Pid;
+
+    use super::*;
+    use crate::roles::supervisor::slots::PlannedProcess;
+    use crate::roles::supervisor::watch::Cast;
+    use crate::segment::counters::Counter;
+    use crate::segment::{Description, Layout, SegmentSizes};
+
+    #[test]
+    fn an_actor_is_in_force_once_it_has_taken_a_step_or_waits_to_take_its_first() {
+        let layout = Layout::new(SegmentSizes { processes: 3, stagers: 3, ..SegmentSizes::of_rows(1, 64) }).unwrap();
+        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let wanted = Setting { actors: 3, environments: 8, batch_size: 64 };
+        let slot = |number| segment.processes().slot(number);
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let begin = |number| {
+            // Whoever had the slot before took steps, too, and waited when it left.
+            slot(number).counters().add(Counter::EnvSteps, 80);
+            slot(number).enter(Phase::LimiterWait);
+            assert!(slot(number).reserve(Role::Actor, number).is_some());
+            let mut watched = Watched::new(PlannedProcess { slot: number, role: Role::Actor, number, cores: Vec::new() });
+            let cast = Cast { actors: wanted.actors, environments: wanted.environments };
+            // One process stands for all of them.
+            watched.started(Pid::from_raw(child.id().cast_signed()), None, cast, work_counted(slot(number), Role::Actor)).unwrap();
+            watched
+        };
+        let watched: Vec<Watched> = (0..3).map(begin).collect();
+        let found = || in_force(&watched, &segment, wanted);
+        assert_eq!(found().actors, 0, "all of them start");
+        for number in [0, 1] {
+            slot(number).counters().add(Counter::EnvSteps, 8);
+        }
+        assert_eq!(found().actors, 2, "the third still starts");
+        slot(2).enter(Phase::LimiterWait);
+        assert_eq!(found(), wanted);
+        slot(2).enter(Phase::Environment);
+        assert_eq!(found().actors, 2, "its first step may fail");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -98,7 +98,6 @@ impl Session {
             self.start_replacements()?;
             self.serve_attachments();
             self.make_provisional_sums_exact();
-            self.receive_evaluations();
             self.watch_for_silence();
             self.observe()?;
             self.keep_checkpoints();
@@ -122,6 +121,8 @@ impl Session {
     fn reap_children(&mut self) -> Result<(), SupervisorError> {
         for index in 0..self.watched.len() {
             if let Some(death) = self.watched[index].reap() {
+                // What came before the death, such as the confirmation of the goal, may have ended the run already.
+                self.check_whether_to_stop();
                 self.handle_exit(index, &death)?;
             }
         }
@@ -206,6 +207,7 @@ impl Session {
         self.earlier_restarts + serving.map(|watched| u64::from(watched.restarts)).sum::<u64>()
     }
 
+    /// Take in what was evaluated, and end the run if it is solved, or else if anything else is to end it.
     fn check_whether_to_stop(&mut self) {
         let run = &self.prepared.loaded.config.run;
         let synchronous = self.prepared.loaded.config.actor.count == 0;
@@ -219,6 +221,8 @@ impl Session {
         } else {
             None
         };
+        // Only now: a goal that was confirmed before any of that came is known then, and counts.
+        self.receive_evaluations();
         if let Some(reason) = found {
             self.reason.get_or_insert(reason);
         }
