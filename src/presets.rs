@@ -175,8 +175,8 @@ impl fmt::Display for Listing {
         }
         write!(formatter, "{table}")?;
         formatter.write_str(
-            "goal: the return that ends a run once fresh episodes prove it. score: the return of the weights at the end of a run, and the range of\n\
-             several runs, as measured for configs/README.md. `shoal train NAME` trains one.",
+            "goal: the return that ends a run once fresh episodes prove it. score: the return over fresh episodes of the best weights of a run,\n\
+             or of its last ones, and the range of several runs, as configs/README.md says of each. `shoal train NAME` trains one.",
         )
     }
 }

@@ -53,6 +53,16 @@ fn more_actors_than_a_run_could_ever_take_are_refused_once() {
 }
 
 #[test]
+fn of_a_run_in_one_process_actors_from_outside_are_told_that_it_takes_nobody() {
+    let mut run = start(&["actor.count=0"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "9"]));
+    assert!(!success && text.contains("takes nobody from outside") && !text.contains("8 places"), "{text}");
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
 fn an_attached_actor_may_be_killed() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);

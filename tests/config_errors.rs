@@ -109,6 +109,28 @@ tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples 
     );
 }
 
+/// The text of all errors of `overrides` where no file was written.
+fn errors_without_a_file(overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+    Config::of_argument("CartPole-v1", "CartPole-v1", &overrides).expect_err("the overrides contradict each other").to_string()
+}
+
+#[test]
+fn a_batch_that_learners_cannot_share_is_told_one_size_that_they_can_or_what_to_lower() {
+    let of_fragments = |more: &[&str]| errors_without_a_file(&[&["algorithm.name=ppo", "learner.batch_size=256"][..], more].concat());
+    let shared = of_fragments(&["learner.count=3"]);
+    assert!(shared.contains("for each of 3 learners (learner.count); use 288") && shared.contains("\n1 problem in"), "{shared}");
+    let too_long = of_fragments(&["learner.count=32", "fragments.length_steps=4096"]);
+    assert!(too_long.contains("(learner.count); lower fragments.length_steps or learner.count"), "{too_long}");
+}
+
+#[test]
+fn a_batch_above_the_least_replay_is_told_both_ways_out_and_which_one_a_run_that_goes_on_has() {
+    let told = errors_without_a_file(&["learner.batch_size=2000"]);
+    let ways = "lower learner.batch_size, or raise replay.min_size to at least 2000 (a run that goes on keeps its own)";
+    assert!(told.contains(ways), "{told}");
+}
+
 #[test]
 fn keys_that_the_algorithm_does_not_know_are_told_which_ones_do() {
     assert_same_lines(

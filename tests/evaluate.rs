@@ -53,6 +53,22 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
 }
 
 #[test]
+fn episodes_that_were_cut_off_are_counted() {
+    // However CartPole is played, no episode is over so soon.
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.episode_limit_steps=5"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let folder = run.run_folder();
+    let arguments = [folder.to_str().unwrap(), "--episodes", "3"];
+    let (success, out, error) = evaluate(&[&arguments[..], &["--json"]].concat());
+    assert!(success, "{error}");
+    let played: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(played["returns"], serde_json::json!([5.0, 5.0, 5.0]));
+    assert_eq!([&played["cut_off"], &played["episode_limit_steps"]].map(Value::as_u64), [Some(3), Some(5)]);
+    let (_, out, _) = evaluate(&arguments);
+    assert!(out.contains("\ncut off     3 of them at step 5 (evaluator.episode_limit_steps)\n"), "{out}");
+}
+
+#[test]
 fn no_episode_is_refused() {
     let (success, _, error) = evaluate(&["anywhere", "--episodes", "0"]);
     assert!(!success && error.contains("'0'") && error.contains("--episodes"), "{error}");

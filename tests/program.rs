@@ -428,6 +428,29 @@ fn the_table_of_several_seeds_is_in_its_file_where_it_cannot_be_printed() {
 }
 
 #[test]
+fn the_table_of_several_seeds_is_printed_where_its_file_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [SHORT, &["run.stop_env_steps=1000000000", "run.stop_eval_return=none"]].concat();
+    let arguments = with_changes(&["train", "CartPole-v1", "--seeds", "1-2"], &changes);
+    let mut command = program("shoal", folder.path());
+    command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let endless = Endless::start(&mut command);
+    let begun = || {
+        let group = seeds_folder(folder.path())?;
+        let has_metrics = |path: &PathBuf| std::fs::metadata(path.join("metrics.jsonl")).is_ok_and(|file| file.len() > 0);
+        run_folders(&group).iter().any(has_metrics).then_some(group)
+    };
+    let group = wait_for("a run", String::new, begun);
+    // As little as a full disk does it take a file then.
+    std::fs::create_dir(group.join("seeds.json")).unwrap();
+    let output = endless.end();
+    let (table, said) = (String::from_utf8_lossy(&output.stdout), said(&output));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(table.contains("interrupted"), "{table}");
+    assert!(said.contains("seeds that did not begin: 2") && said.contains("cannot write ") && said.contains("seeds.json"), "{said}");
+}
+
+#[test]
 fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let changes = [SHORT, &["run.stop_env_steps=1000000000", "run.stop_eval_return=none"]].concat();

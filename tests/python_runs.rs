@@ -137,13 +137,18 @@ fn an_environment_that_changes_the_current_folder_takes_neither_weights_nor_vide
 #[test]
 fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
     let evaluated = ["evaluator.enabled=true", "evaluator.episodes=2", "evaluator.episode_limit_steps=50", "evaluator.interval_ms=0"];
-    let mut run = start_faulty("never end", "", &evaluated);
-    run.wait_for_log("an evaluated episode was not over before step 50 (evaluator.episode_limit_steps): such episodes are cut off there");
-    run.wait_for_evaluations("a confirmation", |lines| lines.len() > 1);
-    run.end_by(Signal::SIGINT);
-    let evaluations = run.lines("evaluations.jsonl");
-    assert!(evaluations.len() > 1 && evaluations.iter().all(|line| line["return_mean"] == 50.0), "{evaluations:?}");
-    assert_eq!(run.log().matches("was not over before step").count(), 1);
+    // Also where a limit inside of them is named, of which nothing comes.
+    for id in ["environment.id=python:faulty:Faulty", "environment.id=python:faulty:Endless"] {
+        let mut run = start_faulty("never end", "", &[&evaluated[..], &[id]].concat());
+        run.wait_for_log(
+            "an evaluated episode was not over before step 50 (evaluator.episode_limit_steps): such episodes are cut off there",
+        );
+        run.wait_for_evaluations("a confirmation", |lines| lines.len() > 1);
+        run.end_by(Signal::SIGINT);
+        let evaluations = run.lines("evaluations.jsonl");
+        assert!(evaluations.len() > 1 && evaluations.iter().all(|line| line["return_mean"] == 50.0), "{id}: {evaluations:?}");
+        assert_eq!(run.log().matches("was not over before step").count(), 1, "{id}");
+    }
 }
 
 #[test]

@@ -76,6 +76,21 @@ fn modules_are_found_beside_the_configuration_and_later_by_whoever_reads_the_run
 }
 
 #[test]
+fn folders_of_modules_that_are_typed_begin_where_the_command_is_given_and_are_found_again_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = folder.path().canonicalize().unwrap().join("lib");
+    std::fs::create_dir(&lib).unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), lib.join("task.py")).unwrap();
+    let task = ["environment.id=python:task:make_limited", "environment.python_path=lib", r#"environment.keyword_arguments={"steps": 9}"#];
+    told(&supervisor(folder.path(), &task).current_dir(folder.path()).output().unwrap());
+    let resolved = std::fs::read_to_string(folder.path().join("runs/latest/config.toml")).unwrap();
+    assert!(resolved.contains(&format!("python_path = \"{}\"", lib.display())), "{resolved}");
+    let mut evaluate = program("evaluate", folder.path());
+    evaluate.args(["--episodes", "2", "--weights", "last"]).arg(folder.path().join("runs/latest"));
+    told(&evaluate.current_dir("/").output().unwrap());
+}
+
+#[test]
 fn the_example_of_a_custom_environment_trains() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = program("supervisor", folder.path());

@@ -3,11 +3,12 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{kill, learner, program, said, start, stop_outside_of_operations, told};
+use run_support::{kill, learner, program, said, start, stop, stop_outside_of_operations, told};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::segment::control::RunState;
+use shoal::sync::Ordering;
 
 #[test]
 fn the_step_limit_ends_a_run_with_all_its_results() {
@@ -108,6 +109,23 @@ fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
         assert!(run.run_folder().join("weights/last.safetensors").is_file() && run.checkpoints().len() == 1, "{log}");
         run.assert_nothing_left();
     }
+}
+
+#[test]
+fn an_evaluator_that_dies_while_the_run_ends_is_told_with_what_that_cost() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+    let evaluator = run.wait_for_process("evaluator");
+    let segment = run.segment();
+    // It stands still before the step limit comes, so that the last weights are still to be evaluated.
+    stop(evaluator);
+    segment.control().env_steps().fetch_add(1_000_000_000, Ordering::Relaxed);
+    run.wait_until("the end of training", || segment.control().run_state() == RunState::Stopping);
+    kill(evaluator, Signal::SIGKILL);
+    assert!(run.wait().success(), "{}", run.output());
+    let log = run.log();
+    let told = log.lines().find(|line| line.contains("evaluator 0, which was asked to leave, was killed by SIGKILL"));
+    assert!(told.is_some_and(|line| line.ends_with("(after evaluating); what it had not reported is lost")), "{log}");
 }
 
 #[test]

@@ -220,6 +220,9 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     run.wait_for_log("checkpoint 000001");
     run.kill();
     let runs = run.folder.path().join("runs");
+    let changed = [run_support::SMALL, &auto, &["algorithm.gamma=0.5"]].concat();
+    let refused = said(&run_support::command(run.folder.path(), &changed).output().unwrap());
+    assert!(refused.contains("another algorithm.gamma: ") && refused.contains("run.resume=never, or another run.name"), "{refused}");
     run.start_again(&auto);
     run.wait_for_log("goes on from checkpoint");
     assert_eq!(folders_in(&runs), 1);

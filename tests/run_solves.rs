@@ -216,3 +216,19 @@ fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_bette
     assert!(confirmed["confirms_goal"] == true && confirmed["is_best"] == false, "{confirmed}");
     assert!(std::fs::read(&best).is_ok_and(|now| now == before), "worse weights took their place");
 }
+
+#[test]
+fn a_run_that_reached_its_goal_while_it_gave_up_is_not_gone_on_with_by_its_command() {
+    let auto = ["run.resume=auto", "run.stop_eval_return=15", "evaluator.interval_ms=0", "checkpoint.interval_s=600"];
+    let mut run = start(&auto);
+    assert!(run.wait().success(), "{}", run.output());
+    let solved = run.run_folder().canonicalize().unwrap();
+    let mut record = run.record();
+    assert_eq!(record["finished"]["summary"]["goal"]["confirmed"], true);
+    assert_eq!(run.checkpoints().len(), 1);
+    record["finished"]["reason"] = "gave up: too many deaths".into();
+    std::fs::write(solved.join("run.json"), record.to_string()).unwrap();
+    run.start_again(&auto);
+    assert!(run.wait().success(), "{}", run.output());
+    assert_ne!(run.run_folder().canonicalize().unwrap(), solved, "a new one begins");
+}

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use run_support::{start, wait_until};
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::segment::Segment;
+use shoal::segment::control::RunState;
 use shoal::sync::Ordering;
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
@@ -90,6 +91,37 @@ fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in
     let env_steps = control.env_steps().load(Ordering::Relaxed);
     run.signal(Signal::SIGTERM);
     run.signal(Signal::SIGCONT);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
+    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
+    assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
+}
+
+#[test]
+fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left() {
+    let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
+    let trainer = run.wait_for_process("synchronous trainer");
+    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let control = segment.control();
+    run_support::stop(run.pid());
+    let is_wanted = || control.checkpoint_wanted().load(Ordering::Acquire) != 0;
+    wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
+    // As long as somebody else has this lock, no checkpoint is written.
+    let folder = run.run_folder().join("checkpoints");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = std::fs::File::create(folder.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let before = run.all_processes();
+    run.signal(Signal::SIGCONT);
+    let writer = run.look_for("who writes it", |run| run.all_processes().into_iter().find(|pid| !before.contains(pid)));
+    let env_steps = control.env_steps().load(Ordering::Relaxed);
+    run_support::stop(trainer);
+    run.signal(Signal::SIGTERM);
+    run.wait_until("the end of training", || control.run_state() == RunState::Stopping);
+    run_support::kill(writer, Signal::SIGKILL);
+    run.wait_for_log("ended without a word");
+    drop(lock);
+    // It may have been killed as late.
+    run_support::try_kill(trainer, Signal::SIGCONT);
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
     let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
     assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());

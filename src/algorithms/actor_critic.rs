@@ -35,7 +35,7 @@ impl ActorCritic {
         critics: usize,
     ) -> Result<Self, AlgorithmError> {
         let action_elements = continuous_actions(algorithm, environment)?;
-        if config.replay.initial_priority == InitialPriority::TdError {
+        if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
             return Err(AlgorithmError::NoActorErrors { algorithm });
         }
         let observations = environment.observation.len();

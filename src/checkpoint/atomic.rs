@@ -38,6 +38,29 @@ pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) 
     temporary.as_file().sync_all()?;
     temporary.persist(path).map_err(|error| error.error)?;
     // The rename itself is only safe once the folder is on the disk.
-    File::open(folder)?.sync_all()?;
+    flush_folder(folder)?;
     Ok(written)
+}
+
+/// Flushes the folder at `path` to the disk, where its file system knows how: some, such as the shared folders of virtual machines, flush
+/// files alone.
+pub(super) fn flush_folder(path: &Path) -> io::Result<()> {
+    match File::open(path)?.sync_all() {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(()),
+        flushed => flushed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_whose_file_system_flushes_no_folders_is_taken_as_it_is() {
+        let proc = Path::new("/proc");
+        assert!(File::open(proc).unwrap().sync_all().is_err(), "this proves nothing any more");
+        flush_folder(proc).unwrap();
+        flush_folder(tempfile::tempdir().unwrap().path()).unwrap();
+        flush_folder(Path::new("/nowhere")).unwrap_err();
+    }
 }

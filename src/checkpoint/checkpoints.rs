@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::CheckpointError;
+use super::atomic::flush_folder;
 use super::room::free_bytes;
 use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
 
@@ -92,11 +93,11 @@ impl Checkpoints {
         let write = || {
             fs::create_dir(&partial)?;
             let (manifest, bytes) = content.write(sequence, &partial)?;
-            File::open(&partial)?.sync_all()?;
+            flush_folder(&partial)?;
             let path = self.folder.join(format!("{sequence:06}-step{}", manifest.env_steps));
             fs::rename(&partial, &path)?;
             // The rename itself is only safe once the folder is on the disk.
-            File::open(&self.folder)?.sync_all()?;
+            flush_folder(&self.folder)?;
             Ok((path, bytes))
         };
         write().map_err(|source: io::Error| {

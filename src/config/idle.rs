@@ -171,6 +171,11 @@ mod tests {
         Config::parse(file, "preset.toml", &changes).err().map(|errors| errors.to_string())
     }
 
+    fn is_accepted(file: &str, changes: &[&str]) -> bool {
+        let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+        Config::parse(&format!("[environment]\nid = \"CartPole-v1\"\n{file}"), "preset.toml", &changes).is_ok()
+    }
+
     #[test]
     fn every_idle_key_is_one() {
         let unknown: Vec<&str> = IDLE.iter().flat_map(|idle| idle.keys).copied().filter(|key| Key::find(key).is_none()).collect();
@@ -222,10 +227,6 @@ mod tests {
 
     #[test]
     fn whatever_of_several_keys_disables_it_may_be_a_later_override() {
-        let is_accepted = |file: &str, changes: &[&str]| {
-            let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
-            Config::parse(&format!("[environment]\nid = \"CartPole-v1\"\n{file}"), "preset.toml", &changes).is_ok()
-        };
         let keep = "checkpoint.keep_last=3";
         assert!(is_accepted("", &[keep, "actor.count=0"]) && !is_accepted("", &["actor.count=0", keep]));
         assert!(is_accepted("", &[keep, "actor.count=2", "checkpoint.interval_s=none"]));
@@ -238,5 +239,13 @@ mod tests {
         assert!(is_accepted(on_gpu, &[threads, "learner.device=cpu"]) && !is_accepted(on_gpu, &["learner.device=cpu", threads]));
         let both = ["visualizer.keep_videos=3", "visualizer.video_interval_s=none", "visualizer.enabled=false"];
         assert!(is_accepted("[visualizer]\nenabled = true\n", &both), "either would do");
+    }
+
+    #[test]
+    fn a_key_that_rests_contradicts_no_other() {
+        let by_steps = "[actor]\ncount = 2\n[checkpoint]\nsynchronous_interval_steps = 500\nreplay = \"never\"\n";
+        assert!(is_accepted(by_steps, &[]) && !is_accepted(by_steps, &["actor.count=0"]));
+        let by_error = "[replay]\ninitial_priority = \"td_error\"\n[algorithm]\nnormalise_rewards = true\n";
+        assert!(is_accepted(by_error, &["replay.prioritized=false"]) && !is_accepted(by_error, &[]));
     }
 }

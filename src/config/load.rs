@@ -283,6 +283,11 @@ impl Loaded {
         if self.places.keys.get(other) > self.places.keys.get(one) { other } else { one }
     }
 
+    /// Whether `key` has its value from an override.
+    pub fn is_typed(&self, key: &str) -> bool {
+        self.places.keys.get(key).is_some_and(Place::is_override)
+    }
+
     /// Whether `key` was set anywhere.
     pub fn is_set(&self, key: &str) -> bool {
         self.places.keys.contains_key(key)

@@ -43,12 +43,12 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["replay.initial_priority", "algorithm.normalise_rewards"],
-        doc: "`replay.initial_priority` is `\"max\"` with `algorithm.normalise_rewards`: actors know rewards as they are, and values as learners \
-              scale them, so that their errors would mean nothing.",
+        keys: &["replay.initial_priority", "algorithm.normalise_rewards", "replay.prioritized"],
+        doc: "Where `replay.prioritized`, `replay.initial_priority` is `\"max\"` with `algorithm.normalise_rewards`: actors know rewards as they \
+              are, and values as learners scale them, so that their errors would mean nothing.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
-            let by_error = config.replay.initial_priority == InitialPriority::TdError;
+            let by_error = config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError;
             (by_error && config.algorithm.normalise_rewards).then(|| {
                 "with algorithm.normalise_rewards an actor's errors, of rewards as they are and values of scaled ones, mean nothing; use \
                  replay.initial_priority = \"max\", or leave rewards as they are"
@@ -65,7 +65,8 @@ pub(crate) const RULES: &[Rule] = &[
             (batch_size > min_size).then(|| {
                 format!(
                     "learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat \
-                     transitions; raise replay.min_size to at least {batch_size}"
+                     transitions; lower learner.batch_size, or raise replay.min_size to at least {batch_size} (a run that goes on keeps its \
+                     own)"
                 )
             })
         },
@@ -73,7 +74,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &["learner.batch_size", "learner.count"],
         doc: "`learner.batch_size` is a multiple of `learner.count`: every learner draws the same share.",
-        algorithms: &[],
+        algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (batch_size, count) = (config.learner.batch_size, config.learner.count);
             let next = multiple_near(batch_size, count);
@@ -220,11 +221,11 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["checkpoint.synchronous_interval_steps", "checkpoint.replay"],
-        doc: "`checkpoint.synchronous_interval_steps` needs a `checkpoint.replay` other than `\"never\"`.",
+        keys: &["checkpoint.synchronous_interval_steps", "checkpoint.replay", "actor.count"],
+        doc: "With `actor.count = 0`, `checkpoint.synchronous_interval_steps` needs a `checkpoint.replay` other than `\"never\"`.",
         algorithms: &[],
         violation: |config| {
-            let steps = config.checkpoint.synchronous_interval_steps?;
+            let steps = config.checkpoint.synchronous_interval_steps.filter(|_| config.actor.count == 0)?;
             (config.checkpoint.replay == KeepReplay::Never).then(|| {
                 format!(
                     "checkpoints every {steps} steps of a synchronous run are there to go on from bit for bit, which takes the replay; set \
@@ -269,9 +270,13 @@ pub(crate) const RULES: &[Rule] = &[
             let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
             let next = multiple_near(batch_size, length * count);
             (next != batch_size).then(|| {
+                let remedy = match next {
+                    0 => "lower fragments.length_steps or learner.count".to_owned(),
+                    next => format!("use {next}"),
+                };
                 format!(
                     "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps (fragments.length_steps) for each \
-                     of {count} learners (learner.count); use {next}"
+                     of {count} learners (learner.count); {remedy}"
                 )
             })
         },
@@ -495,10 +500,10 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may be.
+/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may be; 0 if there is none.
 fn multiple_near(batch_size: usize, unit: usize) -> usize {
     let next = batch_size.next_multiple_of(unit);
-    if next <= largest_batch_size() { next } else { unit * (largest_batch_size() / unit).max(1) }
+    if next <= largest_batch_size() { next } else { unit * (largest_batch_size() / unit) }
 }
 
 fn largest_batch_size() -> usize {

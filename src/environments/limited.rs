@@ -4,12 +4,9 @@
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
 
-/// Truncate the episodes of `environment` after `limit_steps`; one that has no longer ones is returned unchanged.
+/// Truncate the episodes of `environment` after `limit_steps`, whatever it says of its own limit: a wrapper may go on beyond that.
 pub fn limited(environment: Box<dyn Environment>, limit_steps: u32) -> Box<dyn Environment> {
-    if environment.spec().time_limit_steps.is_some_and(|own| own <= limit_steps) {
-        return environment;
-    }
-    Box::new(Limited { environment, limit_steps, elapsed_steps: 0, score: 0.0, is_over: true })
+    Box::new(Limited { environment, limit_steps, elapsed_steps: 0, score: 0.0, is_over: true, is_cut: false })
 }
 
 struct Limited {
@@ -19,6 +16,8 @@ struct Limited {
     elapsed_steps: u32,
     score: f64,
     is_over: bool,
+    /// Whether the last step ended an episode that would have gone on.
+    is_cut: bool,
 }
 
 impl Environment for Limited {
@@ -41,6 +40,7 @@ impl Environment for Limited {
         let mut step = self.environment.step(action, observation)?;
         self.elapsed_steps += 1;
         self.score += step.reward;
+        self.is_cut = !step.ended() && self.elapsed_steps >= self.limit_steps;
         step.truncated |= self.elapsed_steps >= self.limit_steps;
         self.is_over = step.ended() && self.outcome() != Outcome::Unfinished;
         Ok(step)
@@ -56,6 +56,8 @@ impl Environment for Limited {
             Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => {
                 Outcome::Finished { score: self.score, length_steps: self.elapsed_steps }
             }
+            // What it has to say is of the task before.
+            Outcome::Finished { .. } if self.is_cut => Outcome::Finished { score: self.score, length_steps: self.elapsed_steps },
             outcome => outcome,
         }
     }
@@ -93,23 +95,49 @@ mod tests {
         }
     }
 
-    fn endless(part_steps: Option<u32>) -> Box<dyn Environment> {
+    /// A task that ends after three steps once, and never again.
+    struct EndsOnce {
+        spec: EnvironmentSpec,
+        elapsed_steps: u32,
+    }
+
+    impl Environment for EndsOnce {
+        fn spec(&self) -> &EnvironmentSpec {
+            &self.spec
+        }
+
+        fn reset(&mut self, _: Option<u64>, _: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            Ok(())
+        }
+
+        fn step(&mut self, _: Action<'_>, _: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+            self.elapsed_steps += 1;
+            Ok(Step { reward: -1.0, terminated: self.elapsed_steps == 3, truncated: false })
+        }
+
+        fn outcome(&self) -> Outcome {
+            Outcome::Finished { score: -3.0, length_steps: 3 }
+        }
+    }
+
+    fn spec(time_limit_steps: Option<u32>) -> EnvironmentSpec {
         let spec = registry::spec("CartPole-v1").unwrap();
         let action = ActionSpace::Discrete { n: 2 };
-        let spec = EnvironmentSpec { time_limit_steps: None, action, observation: ObservationSpace::bytes(&[1]), ..spec };
-        Box::new(Endless { spec, part_steps, elapsed_steps: 0 })
+        EnvironmentSpec { time_limit_steps, action, observation: ObservationSpace::bytes(&[1]), ..spec }
     }
 
     #[test]
     fn an_episode_without_end_is_cut_off_and_counts_as_far_as_it_came() {
-        for part_steps in [None, Some(3), Some(7)] {
-            let mut environments = VectorEnvironment::new(vec![limited(endless(part_steps), 7)]).unwrap();
+        // The last one does not keep the limit that it names.
+        for (part_steps, named_limit) in [(None, None), (Some(3), None), (Some(7), None), (None, Some(5))] {
+            let endless = Endless { spec: spec(named_limit), part_steps, elapsed_steps: 0 };
+            let mut environments = VectorEnvironment::new(vec![limited(Box::new(endless), 7)]).unwrap();
             environments.reset(1).unwrap();
             environments.step(Actions::Discrete(&[0])).unwrap();
             environments.reset(2).unwrap();
             for step in 1..=21 {
                 environments.step(Actions::Discrete(&[0])).unwrap();
-                assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}, parts of {part_steps:?}");
+                assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}, parts of {part_steps:?}, {named_limit:?}");
                 let finished = environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps));
                 assert_eq!(finished.collect::<Vec<_>>(), if step % 7 == 0 { vec![(-7.0, 7)] } else { vec![] });
             }
@@ -117,15 +145,27 @@ mod tests {
     }
 
     #[test]
-    fn the_lower_of_two_limits_ends_an_episode() {
+    fn a_task_that_is_cut_off_has_not_the_score_of_the_one_before() {
+        let ends_once = EndsOnce { spec: spec(None), elapsed_steps: 0 };
+        let mut environments = VectorEnvironment::new(vec![limited(Box::new(ends_once), 7)]).unwrap();
+        environments.reset(1).unwrap();
+        let mut finished = Vec::new();
+        for _ in 0..3 + 7 {
+            environments.step(Actions::Discrete(&[0])).unwrap();
+            finished.extend(environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps)));
+        }
+        assert_eq!(finished, [(-3.0, 3), (-7.0, 7)]);
+    }
+
+    #[test]
+    fn the_lower_of_two_limits_ends_each_episode() {
         for (limit_steps, ends_after) in [(50, 50), (300, 200)] {
             let mut environments = VectorEnvironment::new(vec![limited(registry::make("Pendulum-v1").unwrap(), limit_steps)]).unwrap();
             environments.reset(1).unwrap();
-            let ended = (1..).find(|_| {
+            for step in 1..=2 * ends_after {
                 environments.step(Actions::Continuous(&[0.0])).unwrap();
-                environments.truncated()[0]
-            });
-            assert_eq!(ended, Some(ends_after));
+                assert_eq!(environments.truncated(), [step % ends_after == 0], "step {step}, limit {limit_steps}");
+            }
         }
     }
 }

@@ -107,8 +107,8 @@ impl TransitionRecorder {
     fn new(config: &Config, schema: Schema, environments: usize) -> Self {
         let replay = &config.replay;
         let by_error = match replay.initial_priority {
-            InitialPriority::Max => None,
-            InitialPriority::TdError => Some((replay.priority_epsilon as f32, replay.alpha as f32)),
+            InitialPriority::TdError if replay.prioritized => Some((replay.priority_epsilon as f32, replay.alpha as f32)),
+            InitialPriority::TdError | InitialPriority::Max => None,
         };
         let memory = NStep::new(config.algorithm.n_step, config.algorithm.gamma as f32);
         let has_frames = schema.frame_bytes() > 0;

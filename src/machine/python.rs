@@ -266,8 +266,8 @@ impl Python {
 /// Whether both are names of one interpreter in one environment, such as `bin/python` and `bin/python3`. Those of two environments may be
 /// links to one program.
 fn is_the_same(one: &Path, other: &Path) -> bool {
-    one == other
-        || one.parent() == other.parent() && one.canonicalize().is_ok_and(|program| other.canonicalize().is_ok_and(|it| it == program))
+    let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.canonicalize().ok()?));
+    one == other || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 /// The program to ask.
@@ -338,6 +338,22 @@ mod tests {
             assert!(other.starts_with(&format!("{program} is no Python: ")) && other.contains("environment.python"), "{other}");
             assert!(!other.contains("import"), "{other}");
         }
+    }
+
+    #[test]
+    fn an_interpreter_is_the_same_by_every_path_and_another_in_every_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name).join("bin"));
+        let program = folder.path().join("python");
+        std::fs::write(&program, "").unwrap();
+        for bin in [&one, &other] {
+            std::fs::create_dir_all(bin).unwrap();
+            std::os::unix::fs::symlink(&program, bin.join("python")).unwrap();
+            std::os::unix::fs::symlink("python", bin.join("python3")).unwrap();
+        }
+        let python = one.join("python");
+        assert!(is_the_same(&python, &one.join("../bin/python")) && is_the_same(&python, &one.join("python3")));
+        assert!(!is_the_same(&python, &other.join("python")) && !is_the_same(&python, &one.join("missing")));
     }
 
     #[test]

@@ -94,15 +94,23 @@ impl Seeds {
         let ended = follow(&launch, seeds, loaded, console)?;
         let report = Report::read(&launch.folder, &ended);
         // Before the table, which a terminal that was closed meanwhile does not take.
-        let written = report.write(&format!("{name}, {} seeds", ended.len()))?;
-        print(&report, false)?;
-        say(&format!("written     {}: {}", launch.folder.display(), written.join(", ")));
-        if let Some(signal) = system::stop_signal() {
-            ways_on(seeds, &ended, &report).iter().for_each(|line| say(line));
-            return Ok(RunOutcome::Interrupted { signal }.exit_code());
+        let written = report.write(&format!("{name}, {} seeds", ended.len()));
+        let printed = print(&report, false);
+        if let Ok(files) = &written {
+            say(&format!("written     {}: {}", launch.folder.display(), files.join(", ")));
         }
         let complete = report.all_succeeded() && ended.len() == seeds.len();
-        Ok(if complete { SUCCESS } else { FAILURE })
+        let signal = system::stop_signal().filter(|_| !complete);
+        if signal.is_some() {
+            ways_on(seeds, &ended, &report).iter().for_each(|line| say(line));
+        }
+        written?;
+        printed?;
+        Ok(match signal {
+            Some(signal) => RunOutcome::Interrupted { signal }.exit_code(),
+            None if complete => SUCCESS,
+            None => FAILURE,
+        })
     }
 
     /// Whether the kernel places them: runs that start at the same moment do not see each other and could take the same cores.

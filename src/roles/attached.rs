@@ -91,7 +91,7 @@ pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), 
     }
     let Ok(segment) = Segment::attach_read_only(&record.segment) else { return Ok(()) };
     let config = Config::parse(&segment.description()?.config_toml, "the run's configuration", &[])?.config;
-    let places = config.actor.attach_slots;
+    let places = config.places_to_attach();
     // A run that takes nobody says so itself, and why.
     if (1..actors).contains(&places) {
         return Err(AttachError::TooMany { asked: actors, places });

@@ -126,8 +126,8 @@ pub fn become_ready(config: &Config) -> Result<(), EnvironmentError> {
 }
 
 /// Write into the configuration what it leaves to its surroundings, as absolute paths: which Python, and where modules of
-/// the user's own are searched. `source` is the file that it was read from. Processes that join or replay the run from
-/// another folder then find the same environment.
+/// the user's own are searched. `source` is the file whose folder relative ones begin at; an empty one stands for the
+/// current folder. Processes that join or replay the run from another folder then find the same environment.
 ///
 /// # Errors
 /// There is no Python that fits, or the name of a folder has a colon in it or is no UTF-8.

@@ -69,6 +69,11 @@ pub struct Episodes {
     pub lengths: Vec<u64>,
 }
 
+/// How many of episodes with these `lengths` were cut off at `limit_steps`: none where that is the environment's own limit, too.
+pub fn episodes_cut_off(lengths: &[u64], own_limit_steps: Option<u32>, limit_steps: u32) -> usize {
+    if own_limit_steps == Some(limit_steps) { 0 } else { lengths.iter().filter(|&&length| length >= u64::from(limit_steps)).count() }
+}
+
 /// How much a policy explores while it is evaluated.
 pub fn exploration(config: &Config) -> f32 {
     if config.evaluator.greedy { 0.0 } else { 1.0 }

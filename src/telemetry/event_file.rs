@@ -144,7 +144,7 @@ impl EventFile {
         Ok(file)
     }
 
-    /// Appends that the run begins anew at `step`: what an earlier life of it has written of later steps is not shown.
+    /// Appends that the run begins anew at `step`: what an earlier life of it has written of that step or later is not shown.
     ///
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.

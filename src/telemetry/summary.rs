@@ -199,7 +199,7 @@ impl Summary {
             }
             Some(last) => last.describe(),
             None if self.evaluations.routine == 0 => None,
-            None => matches!(self.reason, StopReason::StepLimit | StopReason::TimeLimit).then(|| "not evaluated in time".into()),
+            None => matches!(self.reason, StopReason::StepLimit | StopReason::TimeLimit).then(|| "not evaluated".into()),
         }
     }
 

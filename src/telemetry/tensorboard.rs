@@ -27,7 +27,8 @@ impl TensorBoard {
         let mut file = EventFile::create(path)?;
         file.for_plugin(PLUGIN, TAG, &PluginData::of_configuration(config_toml, unix_seconds()))?;
         if let Some(env_steps) = from {
-            file.begin_at(env_steps)?;
+            // What has this step itself stays, such as the evaluation of the last weights.
+            file.begin_at(env_steps.saturating_add(1))?;
         }
         Ok(Self { file })
     }

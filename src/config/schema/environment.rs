@@ -17,7 +17,8 @@ table! {
         /// `VIRTUAL_ENV`, else `.venv` of the checkout, else `python3` on `PATH`.
         python: String = String::new(), Limits::Text { form: "the path of a Python interpreter, or \"\"", accepts: |_| true }, "";
         /// Folders in which the modules and files of `python:` environments are searched, and those that register some of Gymnasium's,
-        /// separated by colons. Empty: the folder of the configuration file, then the current one.
+        /// separated by colons; relative to the configuration file, or, where they are typed, to the current folder. Empty: the folder of
+        /// that file, then the current one.
         python_path: String = String::new(), Limits::Text { form: "folders separated by colons, or \"\"", accepts: |_| true }, "";
         /// How many of its last observations the agent sees at once, each stored once in the replay; `"none"` takes what the environment's
         /// authors advise: 4 for Atari, 1 where a single observation tells everything.

@@ -18,15 +18,30 @@ const MOST_SIDE: usize = 640;
 /// numbers. `observation` is one of `space`.
 pub fn bars(space: &ObservationSpace, observation: Values<'_>) -> Picture {
     match (observation, space.shape.as_slice()) {
-        // The newest of the planes is the last.
-        (Values::U8(bytes), &[.., rows, columns]) if rows * columns > 0 => {
-            // Never so large that one long side makes it enormous.
-            let block = (LEAST_SIDE / rows.min(columns)).min(MOST_SIDE / rows.max(columns)).max(1);
-            screen(&bytes[bytes.len() - rows * columns..], [rows, columns], [block, block])
+        (Values::U8(bytes), &[channels, rows, columns]) if channels == 3 * space.stack && rows * columns > 0 => {
+            image(bytes, [rows, columns], [2, 1, 0])
+        }
+        (Values::U8(bytes), &[.., rows, columns]) if rows * columns > 0 => image(bytes, [rows, columns], [0; 3]),
+        // Of floats nobody knows how many planes are one frame.
+        (Values::F32(values), &[.., rows, columns]) if space.is_image() => {
+            let bytes: Vec<u8> = values.iter().map(|&value| value as u8).collect();
+            image(&bytes, [rows, columns], [0; 3])
         }
         (Values::U8(bytes), _) => drawn(bytes.iter().map(|&byte| f64::from(byte) / 255.0)),
         (Values::F32(values), _) => drawn(values.iter().map(|&value| squashed(f64::from(value)))),
     }
+}
+
+/// The newest of the `planes`, which is the last: red, green and blue are those that lie so far before it.
+fn image(planes: &[u8], [rows, columns]: [usize; 2], before_last: [usize; 3]) -> Picture {
+    // Never so large that one long side makes it enormous.
+    let block = (LEAST_SIDE / rows.min(columns)).min(MOST_SIDE / rows.max(columns)).max(1);
+    let colours = before_last.map(|before| {
+        let end = planes.len() - before * rows * columns;
+        screen(&planes[end - rows * columns..end], [rows, columns], [block, block])
+    });
+    let bytes = (0..colours[0].bytes.len()).map(|index| colours[index % 3].bytes[index]).collect();
+    Picture { width: colours[0].width, height: colours[0].height, bytes }
 }
 
 /// Within -1 and 1, whatever the unit: what grows without bound still moves.
@@ -51,6 +66,7 @@ fn drawn(heights: impl Iterator<Item = f64>) -> Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::ValueType;
 
     #[test]
     fn numbers_are_bars_upwards_and_downwards_and_images_are_themselves() {
@@ -62,6 +78,18 @@ mod tests {
         let image = ObservationSpace::bytes(&[2, 1, 2]);
         let picture = bars(&image, Values::U8(&[1, 2, 30, 40]));
         assert_eq!((picture.pixel(0, 0), picture.pixel(picture.width - 1, 0)), ([30; 3], [40; 3]));
+        let floats = ObservationSpace { element: ValueType::F32, ..image };
+        assert!(bars(&floats, Values::F32(&[1.0, 2.0, 30.0, 40.0])).bytes == picture.bytes, "it is the same image");
+    }
+
+    #[test]
+    fn an_image_of_three_channels_has_their_colours() {
+        let image = ObservationSpace::bytes(&[3, 1, 1]);
+        assert_eq!(bars(&image, Values::U8(&[200, 100, 50])).pixel(0, 0), [200, 100, 50]);
+        let stacked = ObservationSpace { stack: 2, ..ObservationSpace::bytes(&[6, 1, 1]) };
+        assert_eq!(bars(&stacked, Values::U8(&[1, 2, 3, 200, 100, 50])).pixel(0, 0), [200, 100, 50]);
+        let grey = ObservationSpace { stack: 3, ..image };
+        assert_eq!(bars(&grey, Values::U8(&[1, 2, 50])).pixel(0, 0), [50; 3], "three frames are no colours");
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub struct PlayedPolicy {
     pub statistics: ReturnStatistics,
     /// Every return.
     pub returns: Vec<f64>,
+    /// How many episodes were cut off, and count as far as they came.
+    pub cut_off: usize,
+    /// Steps after which one is: `evaluator.episode_limit_steps`.
+    pub episode_limit_steps: u32,
     /// The video of the first episode, where one was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<FinishedVideo>,
@@ -65,6 +69,10 @@ impl fmt::Display for PlayedPolicy {
         }
         let actions = if self.greedy { "greedy" } else { "actions drawn" };
         writeln!(formatter, "episodes    {episodes}, {actions}, seed {}", self.seed)?;
+        if self.cut_off > 0 {
+            let limit_steps = self.episode_limit_steps;
+            writeln!(formatter, "cut off     {} of them at step {limit_steps} (evaluator.episode_limit_steps)", self.cut_off)?;
+        }
         if episodes == 1 {
             // One number has neither spread nor range.
             write!(formatter, "return      {}", number(return_mean))?;
@@ -113,6 +121,7 @@ pub fn play(
     if let Some(signal) = system::stop_signal() {
         return Err(PlayError::Interrupted { signal });
     }
+    let episode_limit_steps = saved.config.evaluator.episode_limit_steps;
     let metadata = saved.weights.metadata;
     Ok(PlayedPolicy {
         weights: saved.path.display().to_string(),
@@ -125,6 +134,8 @@ pub fn play(
         seed,
         statistics: ReturnStatistics::of(&played.returns, &played.lengths),
         returns: played.returns,
+        cut_off: evaluator::episodes_cut_off(&played.lengths, environments.spec().time_limit_steps, episode_limit_steps),
+        episode_limit_steps,
         video: video.map(RecordVideo::finish).transpose()?,
     })
 }

@@ -153,7 +153,10 @@ impl Prepared {
         if let ("", Some(stem)) = (loaded.config.run.name.as_str(), source.file_stem()) {
             loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
         }
-        environments::resolve(&mut loaded.config, &source).map_err(|error| about_environment(&loaded, &error))?;
+        // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
+        let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
+        let written_in = if is_typed { Path::new("") } else { source.as_path() };
+        environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(&loaded, &error))?;
         let examined =
             catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;

@@ -181,7 +181,7 @@ impl Salvage<'_> {
         // As the supervisor counts them.
         let serving = segment.processes().iter().filter(|slot| slot.role().is_none_or(|(role, _)| role.serves_training()));
         let restarts = serving.map(ProcessSlot::restarts).sum();
-        let record = SupervisorRecord { wall_s, training_s: last_training_s(self.folder).unwrap_or(wall_s), restarts, remembered };
+        let record = SupervisorRecord { wall_s, training_s: training_s(self.folder, wall_s), restarts, remembered };
         let later = |late| record.after(late, false);
         let content = checkpoint_content(self.prepared, segment, &best_weights, record.best_env_steps(), &later);
         let with_replay = with_replay.unwrap_or(content.with_replay);
@@ -219,7 +219,26 @@ fn kill_owner(slot: ProcessSlot<'_>) {
     }
 }
 
-/// Seconds of training, as the last line of the metrics says it.
-fn last_training_s(folder: &RunFolder) -> Option<f64> {
-    jsonl::last::<serde_json::Value>(&folder.metrics())?["training_s"].as_f64()
+/// Seconds of training of a run that took `wall_s`: all but those that had been none by the last line of the metrics.
+fn training_s(folder: &RunFolder, wall_s: f64) -> f64 {
+    let last = jsonl::last::<serde_json::Value>(&folder.metrics());
+    let other_s = last.and_then(|line| Some(line["wall_s"].as_f64()? - line["training_s"].as_f64()?)).unwrap_or(0.0);
+    (wall_s - other_s).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_trained_since_the_last_line_of_its_metrics_too() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "run", "").unwrap();
+        assert_eq!(training_s(&folder, 10.0), 10.0);
+        std::fs::write(folder.metrics(), "{\"wall_s\":3.0}\n").unwrap();
+        assert_eq!(training_s(&folder, 10.0), 10.0);
+        std::fs::write(folder.metrics(), "{\"wall_s\":3.0,\"training_s\":1.0}\n").unwrap();
+        assert_eq!(training_s(&folder, 10.0), 8.0);
+        assert_eq!(training_s(&folder, 1.0), 0.0, "a line of more time than the run took is of an earlier life");
+    }
 }

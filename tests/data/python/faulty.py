@@ -87,6 +87,19 @@ class Faulty(gymnasium.Env):
             pass
 
 
+class Endless(gymnasium.Wrapper):
+    """Goes on where the limit inside of it ends an episode."""
+
+    def __init__(self, how):
+        super().__init__(gymnasium.wrappers.TimeLimit(Faulty(how), 20))
+
+    def step(self, action):
+        observation, reward, _, truncated, info = self.env.step(action)
+        if truncated:
+            observation, info = self.env.reset()
+        return observation, reward, False, False, info
+
+
 class OldApi(Faulty):
     """The interface of Gym before 0.26: `reset` returns the observation alone."""
 

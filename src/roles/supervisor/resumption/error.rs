@@ -138,7 +138,7 @@ pub enum ResumeError {
         goal: f64,
     },
     /// Keys were changed that decide what a checkpoint holds.
-    #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that", keys.join(", "))]
+    #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that (where run.resume is \"auto\": with run.resume=never, or another run.name)", keys.join(", "))]
     Fixed {
         /// Their paths.
         keys: Vec<String>,

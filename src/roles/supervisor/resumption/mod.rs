@@ -86,7 +86,8 @@ impl Resumption {
     }
 
     /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
-    /// that gave up stays as it is where `config` differs from its own in what may not be changed: its user has mended something.
+    /// that gave up stays as it is where it has reached its goal all the same, or where `config` differs from its own in what may not be
+    /// changed: its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
@@ -101,8 +102,8 @@ impl Resumption {
         match Self::find(&newest, None, say) {
             // It goes on by itself, or nothing is left of it.
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
-            // It has come to its end meanwhile.
-            Ok(found) if found.folder.record()?.has_come_to_its_end() => Ok(None),
+            // It has come to its end meanwhile, or reached its goal while it gave up.
+            Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
             Ok(found) if found.folder.record()?.finished.is_some() && !found.keys_that_do_not_fit(config)?.is_empty() => {
                 say(&format!("{} gave up, and another configuration cannot go on with it: a new run begins", newest.display()));
                 Ok(None)
@@ -185,14 +186,18 @@ impl Resumption {
         }
     }
 
+    /// The goal of `config`, if the run reached that before the checkpoint was written.
+    fn goal_reached(&self, config: &Config) -> Result<Option<f64>, ResumeError> {
+        let goal = self.folder.record()?.reached().and_then(|reached| reached.goal_of(&config.run));
+        Ok(goal.filter(|_| self.is_of_the_end()))
+    }
+
     /// Refuse a run that has reached its goal, or come to an end that `config` still asks for.
     fn check_end(&self, config: &Config) -> Result<(), ResumeError> {
-        let record = self.folder.record()?;
-        if let Some(goal) = record.reached().and_then(|reached| reached.goal_of(&config.run))
-            && self.is_of_the_end()
-        {
+        if let Some(goal) = self.goal_reached(config)? {
             return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
         }
+        let record = self.folder.record()?;
         let (env_steps, limit) = (self.checkpoint.manifest().env_steps, config.run.stop_env_steps);
         let wall_s = self.supervisor_record.wall_s;
         // One that was killed at its very end still has weights to evaluate and a report to write.

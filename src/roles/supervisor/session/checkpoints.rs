@@ -38,27 +38,26 @@ impl Session {
         if let Some(late) = self.checkpoints.late() {
             self.sinks.event(&late.to_string());
         }
-        self.begin_due_checkpoint(true);
+        if let Err(failed) = self.begin_due_checkpoint(true) {
+            self.report_checkpoint(&Err(failed));
+        }
     }
 
     /// Begin a checkpoint when it is time for one; `trains` says whether the run goes on meanwhile.
-    fn begin_due_checkpoint(&mut self, trains: bool) {
+    fn begin_due_checkpoint(&mut self, trains: bool) -> Result<(), Failed> {
         if self.segment.control().run_state() == RunState::Poisoned {
             // Nobody may go on from what is there.
-            return;
+            return Ok(());
         }
-        if let Some(due) = self.checkpoints.is_due(self.segment.control()) {
-            let (incarnation, longest_rest) = match due {
-                Due::AsTimePasses { longest_rest } => (None, longest_rest),
-                Due::ForTrainer { incarnation } => (Some(incarnation), Duration::ZERO),
-            };
-            // What the trainer has reported before it waited belongs to this moment.
-            self.receive_evaluations();
-            let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
-            if let Err(failed) = self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains }) {
-                self.report_checkpoint(&Err(failed));
-            }
-        }
+        let Some(due) = self.checkpoints.is_due(self.segment.control()) else { return Ok(()) };
+        let (incarnation, longest_rest) = match due {
+            Due::AsTimePasses { longest_rest } => (None, longest_rest),
+            Due::ForTrainer { incarnation } => (Some(incarnation), Duration::ZERO),
+        };
+        // What the trainer has reported before it waited belongs to this moment.
+        self.receive_evaluations();
+        let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
+        self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains })
     }
 
     /// Say what became of the one under way, if it has ended.
@@ -90,8 +89,10 @@ impl Session {
             Ok(written) => self.sinks.event(&written.to_string()),
             Err(Failed { cause, message }) => self.sinks.trouble(cause.clone(), message),
         }
-        // The trainer goes on, with or without.
-        self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
+        // The trainer goes on, with or without. At the end of the run it does not, and one that has failed is tried once more.
+        if ended.is_ok() || self.reason.is_none() {
+            self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
+        }
     }
 
     /// After everybody has left: nothing changes any more. Also where too many processes have died, if they had learned anything.
@@ -104,9 +105,8 @@ impl Session {
         };
         if !self.checkpoints.is_enabled() {
             // No later one will be there. The trainer may have asked for one as the run ended, and has changed nothing since.
-            self.begin_due_checkpoint(false);
-            let ended = self.wait_for_checkpoint();
-            return self.report_last_checkpoint(ended);
+            let begun = self.begin_due_checkpoint(false);
+            return self.finish_last_checkpoint(begun);
         }
         // A later one is about to have all that the one under way would, or nobody may go on from what that reads now.
         self.checkpoints.abandon();
@@ -119,14 +119,16 @@ impl Session {
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
         let terms = Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last, trains: false };
-        let ended = match self.begin_checkpoint(terms) {
+        let begun = self.begin_checkpoint(terms);
+        self.finish_last_checkpoint(begun);
+    }
+
+    /// Wait for the last one, if it was `begun`, and say what became of it.
+    fn finish_last_checkpoint(&mut self, begun: Result<(), Failed>) {
+        let ended = match begun {
             Ok(()) => self.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };
-        self.report_last_checkpoint(ended);
-    }
-
-    fn report_last_checkpoint(&mut self, ended: Option<Result<Written, Failed>>) {
         match ended {
             Some(Err(Failed { message, .. })) => self.sinks.lose(format!("the last checkpoint: {message}")),
             Some(Ok(written)) => self.sinks.event(&written.to_string()),

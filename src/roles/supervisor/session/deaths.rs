@@ -48,8 +48,9 @@ impl Session {
         let dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {
             // Of others nothing is told: what they had staged is saved, and nobody misses them any more.
-            if !is_orderly && exit.planned.role.learns() {
-                let lost = loss_at_end(exit.planned.role, self.leader_of_all());
+            let role = exit.planned.role;
+            if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
+                let lost = loss_at_end(role, self.leader_of_all());
                 self.tell_without_replacement(&exit, death, dismissed, &lost);
             }
             return Ok(());

@@ -3,7 +3,7 @@
 use ipc_channel::TryRecvError;
 
 use super::Session;
-use crate::roles::evaluator::EvaluationReport;
+use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
 use crate::telemetry::{Evaluation, StopReason};
 
 impl Session {
@@ -35,7 +35,7 @@ impl Session {
     fn tell_of_episodes_cut_off(&mut self, evaluation: &Evaluation) {
         let limit_steps = self.config().evaluator.episode_limit_steps;
         let own = self.prepared.environment.time_limit_steps;
-        if own.is_none_or(|own| own > limit_steps) && evaluation.lengths.iter().any(|&length| length >= u64::from(limit_steps)) {
+        if episodes_cut_off(&evaluation.lengths, own, limit_steps) > 0 {
             let cut = format!("an evaluated episode was not over before step {limit_steps} (evaluator.episode_limit_steps)");
             self.sinks.event_once(cut.clone(), &format!("{cut}: such episodes are cut off there, and count as far as they came"));
         }

@@ -39,10 +39,11 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: R
     }
 }
 
-/// What the death of a process that learns cost at the end of the run, when nobody replaces it. `leader` is as for [`loss`].
+/// What the death of a process that learns or evaluates cost at the end of the run, when nobody replaces it. `leader` is as for [`loss`].
 pub(super) fn loss_at_end(role: Role, leader: Option<usize>) -> String {
     match (role, leader) {
         (Role::Learner, Some(leader)) => format!("learner {leader}, which leads, has learned the same"),
+        (Role::Evaluator, _) => "what it had not reported is lost".into(),
         _ => "what it had learned since the last publication, if nobody else has published it, is lost".into(),
     }
 }
