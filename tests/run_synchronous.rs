@@ -3,10 +3,10 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{start, wait_until};
+use run_support::{Supervised, start, wait_until};
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::segment::Segment;
-use shoal::segment::control::RunState;
+use shoal::segment::control::{Control, RunState};
 use shoal::sync::Ordering;
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
@@ -78,6 +78,19 @@ fn the_first_death_of_the_trainer_ends_its_run_which_says_why() {
     run.assert_nothing_left();
 }
 
+/// Stop the supervisor, and wait until the trainer asks it for a checkpoint.
+fn stop_until_one_is_wanted(run: &Supervised, control: Control<'_>) {
+    run_support::stop(run.pid());
+    let is_wanted = || control.checkpoint_wanted().load(Ordering::Acquire) != 0;
+    wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
+}
+
+fn assert_ends_with_a_checkpoint_of(run: &mut Supervised, env_steps: u64) {
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
+    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
+    assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
+}
+
 #[test]
 fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in_that_moment() {
     let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
@@ -85,15 +98,11 @@ fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in
     let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
     let control = segment.control();
     // It is told to end the run before it can see that one is wanted.
-    run_support::stop(run.pid());
-    let is_wanted = || control.checkpoint_wanted().load(Ordering::Acquire) != 0;
-    wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
+    stop_until_one_is_wanted(&run, control);
     let env_steps = control.env_steps().load(Ordering::Relaxed);
     run.signal(Signal::SIGTERM);
     run.signal(Signal::SIGCONT);
-    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
-    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
-    assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
+    assert_ends_with_a_checkpoint_of(&mut run, env_steps);
 }
 
 #[test]
@@ -102,9 +111,7 @@ fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left(
     let trainer = run.wait_for_process("synchronous trainer");
     let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
     let control = segment.control();
-    run_support::stop(run.pid());
-    let is_wanted = || control.checkpoint_wanted().load(Ordering::Acquire) != 0;
-    wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
+    stop_until_one_is_wanted(&run, control);
     // As long as somebody else has this lock, no checkpoint is written.
     let folder = run.run_folder().join("checkpoints");
     std::fs::create_dir_all(&folder).unwrap();
@@ -122,9 +129,7 @@ fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left(
     drop(lock);
     // It may have been killed as late.
     run_support::try_kill(trainer, Signal::SIGCONT);
-    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
-    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
-    assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
+    assert_ends_with_a_checkpoint_of(&mut run, env_steps);
 }
 
 #[test]

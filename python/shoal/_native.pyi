@@ -197,7 +197,8 @@ class Replay:
     def close(self) -> None:
         """Leave the replay; threads of this process that wait in it get `StoppedError`.
 
-        They are waited for, a tenth of a second at most: the place is free then. The last process to leave a shared one removes it. A guest of a run gives its place back.
+        They are waited for, a tenth of a second at most. The last process to leave a shared one removes it; a guest of a
+        run gives its place back.
         """
 
     def __enter__(self) -> Self: ...

@@ -162,7 +162,8 @@ impl<'a> Actor<'a> {
     /// the run ended first.
     fn wait_for_parameters(&mut self) -> bool {
         while self.run.segment.parameter_board().version() == 0 {
-            if !idle(self.run, Phase::ParameterWait) {
+            self.run.process.enter(Phase::ParameterWait);
+            if self.run.is_over() {
                 return false;
             }
             std::thread::sleep(PAUSE);
@@ -261,7 +262,7 @@ impl<'a> Actor<'a> {
         }
         let rows = self.flush_rows as u64;
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
-        let near = turn.wait_until_near(self.samples_meanwhile, rows, || waits_on(run, &mut self.laps));
+        let near = turn.wait_until_near(self.samples_meanwhile, rows, || run.waits_on(&mut self.laps));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
         near
@@ -281,7 +282,7 @@ impl<'a> Actor<'a> {
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
             self.samples_meanwhile = run.control().counted_samples().saturating_sub(self.began.sampled);
-            let may = turn.wait(|| waits_on(run, &mut self.laps));
+            let may = turn.wait(|| run.waits_on(&mut self.laps));
             self.count(Counter::LimiterWaitNs);
             if !may {
                 return false;
@@ -305,18 +306,6 @@ impl<'a> Actor<'a> {
         self.turn = None;
         true
     }
-}
-
-/// Before every sleep at the limiter: count the wait so far, for whoever looks meanwhile. Whether to wait on.
-fn waits_on(run: &Run<'_>, laps: &mut Laps) -> bool {
-    run.process.counters().add(Counter::LimiterWaitNs, laps.lap());
-    idle(run, Phase::LimiterWait)
-}
-
-/// Before every sleep: whether to wait on in this phase.
-fn idle(run: &Run<'_>, phase: Phase) -> bool {
-    run.process.enter(phase);
-    !run.is_over()
 }
 
 impl<'a> OwnStatistics<'a> {

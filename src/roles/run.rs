@@ -135,6 +135,13 @@ impl<'a> Run<'a> {
         self.control().run_state().is_over() || system::stop_requested() || !(self.supervisor_alive)()
     }
 
+    /// Before every sleep at the rate limiter: count the wait so far, for whoever looks meanwhile. Whether to wait on.
+    pub fn waits_on(&self, laps: &mut Laps) -> bool {
+        self.process.counters().add(Counter::LimiterWaitNs, laps.lap());
+        self.process.enter(Phase::LimiterWait);
+        !self.is_over()
+    }
+
     /// Count what this process's networks have computed since this was last called.
     pub fn count_products(&self) {
         self.process.counters().add(Counter::Products, networks::take_products());

@@ -211,12 +211,7 @@ impl<'a> Learner<'a> {
 
     fn wait_for_batch(&mut self) -> bool {
         let (run, view, is_half) = (self.run, self.view, self.other_half.is_some());
-        let may = self.source.wait(&mut || {
-            // The wait so far, for whoever looks meanwhile.
-            run.process.counters().add(Counter::LimiterWaitNs, self.laps.lap());
-            run.process.enter(Phase::LimiterWait);
-            !run.is_over() && view::newest(run, is_half) == view
-        });
+        let may = self.source.wait(&mut || run.waits_on(&mut self.laps) && view::newest(run, is_half) == view);
         self.count(Counter::LimiterWaitNs);
         may
     }
