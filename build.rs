@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(libtorch_on_demand)");
     println!("cargo::rerun-if-env-changed=PYO3_PYTHON");
     if env::var_os("CARGO_FEATURE_TORCH").is_some() {
         link_libtorch();
@@ -46,6 +47,23 @@ fn link_libtorch() {
     }
     println!("cargo::rustc-link-arg=-Wl,-rpath,{}", libraries.display());
     link_cuda(&libraries);
+    link_on_demand(&libraries);
+}
+
+/// Where `cargo xtask setup` has put functions that load libtorch when one of them is called, takes these for those that are in it: a
+/// program that does not compute with it then starts without it.
+///
+/// They become part of the library, in which LLVM's linker, Rust's own on x86-64, looks before it does in torch-sys. Where another one does
+/// not, programs load libtorch when they start.
+fn link_on_demand(libraries: &Path) {
+    const AT_START: &str = "SHOAL_LIBTORCH_AT_START";
+    println!("cargo::rerun-if-env-changed={AT_START}");
+    let has = |name: &str| libraries.join(name).exists();
+    if env::var_os(AT_START).is_none() && has("libtch_on_demand.a") && !has("libtorch_cuda.so") {
+        println!("cargo::rustc-link-search=native={}", libraries.display());
+        println!("cargo::rustc-link-lib=static=tch_on_demand");
+        println!("cargo::rustc-cfg=libtorch_on_demand");
+    }
 }
 
 /// Keeps the CUDA library, where there is one, among the libraries that a program loads.

@@ -287,13 +287,15 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
 }
 
 #[test]
-fn a_board_on_which_nothing_is_whole_makes_no_checkpoint() {
-    for (region, content_of) in [(Region::LearnerState, "state of the learners"), (Region::Parameters, "parameters")] {
+fn memory_in_which_nothing_is_whole_makes_no_checkpoint() {
+    let regions =
+        [(Region::LearnerState, "state of the learners"), (Region::Parameters, "parameters"), (Region::Description, "description")];
+    for (region, content_of) in regions {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path().to_path_buf());
         let run = run_with(8, 100);
         let (before, _) = checkpoints.write(content(&run)).unwrap();
-        // The version stays, and of no buffer is it the mark.
+        // The version of a board stays, and of no buffer is it the mark; so does the length of the description.
         run.segment.words(region)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let error = checkpoints.write(content(&run)).unwrap_err();
         assert!(matches!(error, CheckpointError::Unreadable { .. }) && error.to_string().contains(content_of), "{error}");

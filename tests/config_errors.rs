@@ -125,6 +125,15 @@ fn a_batch_that_learners_cannot_share_is_told_one_size_that_they_can_or_what_to_
 }
 
 #[test]
+fn room_for_few_fragments_is_refused_by_what_any_run_needs_or_by_what_this_one_does() {
+    let few = ["algorithm.name=appo", "actor.environments=1", "actor.attach_slots=0", "fragments.capacity=40"];
+    let any = errors_without_a_file(&few);
+    assert!(any.contains("must be an integer from 64 to 1048576 (fragments)") && any.contains("\n1 problem in"), "{any}");
+    let this = errors_without_a_file(&["algorithm.name=appo", "fragments.capacity=64"]);
+    assert!(this.contains("a fragments.capacity of 64 is less than the 74 fragments") && this.contains("use at least 74"), "{this}");
+}
+
+#[test]
 fn a_batch_above_the_least_replay_is_told_both_ways_out_and_which_one_a_run_that_goes_on_has() {
     let told = errors_without_a_file(&["learner.batch_size=2000"]);
     let ways = "lower learner.batch_size, or raise replay.min_size to at least 2000 (a run that goes on keeps its own)";

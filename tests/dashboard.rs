@@ -37,12 +37,21 @@ fn only_who_knows_the_link_and_comes_from_this_machine_is_answered() {
     assert_eq!(dashboard.ask("GET", &dashboard.path, &tunnel).status, 200, "through a tunnel the port is another");
 
     let link = dashboard.path.clone();
+    let (without_slash, _) = link.rsplit_once('/').unwrap();
+    let redirected = dashboard.ask("GET", without_slash, &[]);
+    let location = format!("location: {link}");
+    assert!(redirected.status == 308 && redirected.head.lines().any(|line| line == location), "{}", redirected.head);
     let wrong = format!("/{}/", "0".repeat(32));
+    let (wrong_without_slash, _) = wrong.rsplit_once('/').unwrap();
     let refused = [
         ("GET", &*link, vec![("Host", "example.org")], 403, "a name that leads here"),
         ("GET", &link, vec![("Origin", "http://example.org")], 403, "somebody else's page"),
         ("GET", &link, vec![("Origin", "null")], 403, "a page without a name"),
         ("GET", &wrong, vec![], 404, "another token"),
+        ("GET", wrong_without_slash, vec![], 404, "another token, and no slash"),
+        ("GET", without_slash, vec![("Host", "example.org")], 403, "a name that leads here, and no slash"),
+        ("GET", without_slash, vec![("Origin", "http://example.org")], 403, "somebody else's page, and no slash"),
+        ("POST", without_slash, vec![("Content-Length", "0")], 405, "a method that changes something, and no slash"),
         ("GET", "/", vec![], 404, "no token"),
         ("GET", "/style.css", vec![], 404, "no token"),
         ("POST", &link, vec![("Content-Length", "0")], 405, "a method that changes something"),
@@ -167,10 +176,17 @@ fn what_the_visualizer_shows_and_its_videos_are_on_the_page() {
     assert_eq!(dashboard.bytes(&format!("runs/{id}/picture")).0, 404, "nobody follows the run yet");
     let mut events = dashboard.listen(&id);
     let first = events.wait_for("now", |now| now["picture"]["version"].is_u64());
-    let (status, picture) = dashboard.bytes(&format!("runs/{id}/picture"));
+    let ask = |version: u64| dashboard.bytes(&format!("runs/{id}/picture?{version}"));
+    let version_of = |now: &serde_json::Value| now["picture"]["version"].as_u64().unwrap();
+    let (status, picture) = ask(version_of(&first));
     assert_eq!((status, &picture[..8]), (200, &b"\x89PNG\r\n\x1a\n"[..]));
-    events.wait_for("now", |now| now["picture"]["version"].as_u64() > first["picture"]["version"].as_u64().map(|version| version + 5));
-    assert_ne!(dashboard.bytes(&format!("runs/{id}/picture")).1, picture, "the picture moves");
+    let later = events.wait_for("now", |now| now["picture"]["version"].as_u64() > Some(version_of(&first) + 5));
+    let (status, moved) = ask(version_of(&later));
+    assert!(status == 200 && moved != picture, "the picture moves: {status}");
+    assert!(ask(version_of(&first)) == (200, picture), "a page that is late gets what it was told of");
+    assert_eq!(ask(version_of(&later) + 1_000_000).0, 404, "nobody was told of it");
+    assert_eq!(dashboard.bytes(&format!("runs/{id}/picture?newest")).0, 404, "no version");
+    assert_eq!(dashboard.bytes(&format!("runs/{id}/picture")).0, 200, "the newest");
 
     let state = events.wait_for("state", |state| state["card"]["videos"].as_array().is_some_and(|videos| !videos.is_empty()));
     let newest = &state["card"]["videos"][0];

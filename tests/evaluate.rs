@@ -26,8 +26,8 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
     let mut run = start_preset("catch_appo", &overrides);
     assert!(run.wait().success(), "{}", run.output());
     let file = run.run_folder().join("weights/last.safetensors");
-    for path in [run.run_folder(), file.clone()] {
-        let (success, out, error) = evaluate(&[path.to_str().unwrap(), "--weights", "last", "--episodes", "3"]);
+    for (path, which) in [(run.run_folder(), &["--weights", "last"][..]), (file.clone(), &[])] {
+        let (success, out, error) = evaluate(&[&[path.to_str().unwrap(), "--episodes", "3"][..], which].concat());
         assert!(success && out.contains(", actions drawn, seed 1"), "{out}{error}");
     }
     std::fs::create_dir_all(run.run_folder().join("checkpoints/000001-step4000")).unwrap();
@@ -96,12 +96,12 @@ fn a_run_folder_and_its_weights_file_give_the_same_returns() {
     assert!(run.wait().success());
     let folder = run.run_folder();
     let file = folder.join("weights/last.safetensors");
-    let play = |path: &str| {
-        let (success, out, error) = evaluate(&[path, "--weights", "last", "--episodes", "50", "--seed", "3", "--json"]);
+    let play = |path: &Path, which: &[&str]| {
+        let (success, out, error) = evaluate(&[&[path.to_str().unwrap(), "--episodes", "50", "--seed", "3", "--json"][..], which].concat());
         assert!(success, "{error}");
         serde_json::from_str::<Value>(&out).unwrap()
     };
-    let (from_folder, from_file) = (play(folder.to_str().unwrap()), play(file.to_str().unwrap()));
+    let (from_folder, from_file) = (play(&folder, &["--weights", "last"]), play(&file, &[]));
     assert_eq!(from_folder["returns"].as_array().unwrap().len(), 50);
     assert_eq!(from_folder["returns"], from_file["returns"]);
     assert_eq!([&from_folder, &from_file].map(|outcome| outcome["greedy"].as_bool()), [Some(true); 2]);
@@ -228,6 +228,18 @@ fn a_run_that_failed_offers_nothing_to_play() {
     assert!(run.run_folder().join("weights/last.safetensors").is_file());
     let output = run.output();
     assert!(output.contains("gave up: actor 0") && !output.contains("play it"), "{output}");
+}
+
+#[test]
+fn a_choice_of_weights_is_refused_where_a_file_of_them_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("some.safetensors");
+    std::fs::write(&file, b"not read").unwrap();
+    for weights in ["best", "last"] {
+        let (success, out, error) = evaluate(&[file.to_str().unwrap(), "--weights", weights]);
+        assert!(!success && out.is_empty(), "{out}");
+        assert!(error.contains("some.safetensors is a file") && error.contains("leave --weights out"), "{error}");
+    }
 }
 
 #[test]

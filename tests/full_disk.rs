@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
-use run_support::{SMALL, Supervised, Watchdog, number, segments_of, wait_until};
+use run_support::{SMALL, Supervised, Watchdog, number, segments_of, stop, wait_until};
 use shoal::checkpoint::PolicyWeights;
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
@@ -78,6 +78,22 @@ impl OnSmallDisk {
 
     fn best(&self) -> PathBuf {
         self.run.run_folder().join("weights/best.safetensors")
+    }
+
+    /// Wait until the end of the run waits for room for its last checkpoint.
+    fn wait_until_end_waits_for_room_for_a_checkpoint(&mut self) {
+        let waits = |line: &str| line.contains("a checkpoint takes up to") && line.contains("waits up to");
+        self.wait_until("the end to wait for room", |run| run.printed().lines().any(waits));
+    }
+
+    /// Make room once the end of the run waits for it with the last checkpoint, of which there is none before, and see it written.
+    fn assert_end_waits_for_room_for_a_checkpoint(&mut self) {
+        self.wait_until_end_waits_for_room_for_a_checkpoint();
+        assert_eq!(self.run.checkpoints(), Vec::<PathBuf>::new());
+        self.make_room();
+        assert_eq!(self.run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", self.printed());
+        assert_eq!(self.run.checkpoints().len(), 1, "{}", self.printed());
+        assert!(!self.printed().contains("lost        the last checkpoint"), "{}", self.printed());
     }
 }
 
@@ -177,6 +193,48 @@ fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_i
         run.run.signal(Signal::SIGTERM);
         run.run.wait();
         assert!(run.printed().contains("go on "), "{}", run.printed());
+    });
+}
+
+#[test]
+fn the_end_of_a_run_waits_for_room_for_its_last_checkpoint() {
+    in_a_mount_namespace("the_end_of_a_run_waits_for_room_for_its_last_checkpoint", || {
+        let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
+        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        run.run.signal(Signal::SIGTERM);
+        run.assert_end_waits_for_room_for_a_checkpoint();
+    });
+}
+
+#[test]
+fn another_signal_ends_the_wait_for_room_for_the_last_checkpoint() {
+    in_a_mount_namespace("another_signal_ends_the_wait_for_room_for_the_last_checkpoint", || {
+        let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
+        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        run.run.signal(Signal::SIGTERM);
+        run.wait_until_end_waits_for_room_for_a_checkpoint();
+        let asked = Instant::now();
+        run.run.end_by(Signal::SIGTERM);
+        assert!(asked.elapsed() < Duration::from_secs(9), "the whole wait takes ten:\n{}", run.printed());
+        assert!(run.printed().contains("lost        the last checkpoint"), "{}", run.printed());
+    });
+}
+
+#[test]
+fn the_end_of_a_synchronous_run_waits_for_room_for_the_checkpoint_that_its_trainer_has_asked_for() {
+    let name = "the_end_of_a_synchronous_run_waits_for_room_for_the_checkpoint_that_its_trainer_has_asked_for";
+    in_a_mount_namespace(name, || {
+        let changes = ["network.hidden=[256, 256]", "actor.count=0", "checkpoint.synchronous_interval_steps=2000"];
+        let mut run = OnSmallDisk::start("2m", &changes);
+        run.run.wait_for_process("synchronous trainer");
+        let segment = run.segment();
+        // It asks while the supervisor stands still, which then ends the run before it looks.
+        stop(run.run.pid());
+        let is_wanted = || segment.control().checkpoint_wanted().load(Ordering::Acquire) != 0;
+        wait_until("the trainer to ask for a checkpoint", || run.printed(), is_wanted);
+        run.run.signal(Signal::SIGTERM);
+        run.run.signal(Signal::SIGCONT);
+        run.assert_end_waits_for_room_for_a_checkpoint();
     });
 }
 

@@ -26,7 +26,7 @@ const AT_ONCE: usize = 16_384;
 #[test]
 fn play_a_guest() {
     let Some(supervisor) = std::env::var(SUPERVISOR).ok().and_then(|pid| pid.parse().ok()) else { return };
-    let replay = Standalone::attach(supervisor, Some(1)).unwrap();
+    let replay = Standalone::attach(supervisor, Some(1)).unwrap_or_else(|error| panic!("{error}"));
     if let Some(largest) = std::env::var(LARGEST_BETA).ok().map(|beta| beta.parse::<f64>().unwrap()) {
         let beta = replay.beta();
         return assert!(beta < largest, "an importance exponent of {beta}");

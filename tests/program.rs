@@ -103,6 +103,16 @@ fn a_key_typed_as_an_option_is_told_how_to_be_set() {
 }
 
 #[test]
+fn a_change_that_a_shell_would_split_is_told_in_quotes() {
+    let file = preset_file("cartpole_dqn");
+    for typed in [&["network.hidden=[64, 64]"][..], &["--net_arch", "[64, 64]"], &["--hidden=[64, 64]"]] {
+        let hint = refusal(&[&[file.as_str()][..], typed].concat());
+        let advice = hint.lines().find_map(|line| Some(line.split_once("write: ")?.1)).unwrap_or_else(|| panic!("{hint}"));
+        assert_eq!(shlex::split(advice).unwrap(), ["--set", "network.hidden=[64, 64]"], "{hint}");
+    }
+}
+
+#[test]
 fn a_command_that_changes_no_key_is_not_told_how_to() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["evaluate", "runs/latest", "evaluator.greedy=false"][..], &["inspect", "--count", "3"], &["evaluate", "--resume"]] {
@@ -126,6 +136,15 @@ fn a_run_that_is_to_be_resumed_by_an_option_is_told_the_command() {
     for arguments in [&["--resume", "runs/latest"][..], &["configs/x.toml", "--resume"]] {
         let hint = refusal(arguments);
         assert!(hint.contains("write: resume RUN"), "{hint}");
+    }
+}
+
+#[test]
+fn several_seeds_are_told_the_command_that_has_them() {
+    let resumed = tempfile::tempdir().unwrap();
+    let of_resume = said(&shoal(resumed.path(), &["resume", "runs/latest", "--seeds", "1-3"]));
+    for hint in [refusal(&[&preset_file("cartpole_dqn"), "--seeds", "1-5"]), of_resume] {
+        assert!(hint.contains("write: shoal train CONFIG --seeds SEEDS") && !hint.contains("run.seed"), "{hint}");
     }
 }
 
@@ -257,6 +276,9 @@ fn a_goal_that_was_written_for_another_environment_is_remarked_on() {
     for changes in [&["environment.id=Acrobot-v1", "run.stop_eval_return=-100"][..], &["environment.id=CartPole-v1"]] {
         assert!(!check(changes).contains("written for another environment"), "{}", check(changes));
     }
+    let changes = [SHORT, &["environment.id=Acrobot-v1"]].concat();
+    let seeds = said(&shoal(folder.path(), &with_changes(&["train", "cartpole_dqn", "--seeds", "1"], &changes)));
+    assert!(seeds.contains("note        the goal of 475 (configs/cartpole_dqn.toml:"), "{seeds}");
 }
 
 #[test]
@@ -276,7 +298,9 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
     };
     assert!(refusal("cartpol_ppo").contains("did you mean `cartpole_ppo`?"), "{}", refusal("cartpol_ppo"));
     assert!(refusal("Pendulum-v2").contains("did you mean `Pendulum-v1`?"), "{}", refusal("Pendulum-v2"));
-    assert!(refusal("my_task:MyTask").contains("did you mean `python:my_task:MyTask`?"), "{}", refusal("my_task:MyTask"));
+    for class in ["my_task:MyTask", "tasks/my_task.py:MyTask"] {
+        assert!(refusal(class).contains(&format!("did you mean `python:{class}`?")), "{}", refusal(class));
+    }
     for slip in ["mujok:InvertedPendulum-v5", "atary:Zaxxon", "gymnasum:Zaxxon-v0"] {
         assert!(!refusal(slip).contains("python:"), "{}", refusal(slip));
     }
@@ -323,29 +347,38 @@ fn what_is_said_twice_or_of_several_seeds_and_cannot_be_is_refused() {
         let refused = shoal(folder.path(), &[&["train", "cartpole_dqn"][..], arguments].concat());
         assert!(!refused.status.success(), "{arguments:?}: {}", said(&refused));
     }
-    let mut piped = program("shoal", folder.path());
-    piped.args(["train", "/dev/stdin", "--seeds", "1-2"]).current_dir(folder.path());
-    let refused = piped.stdin(std::fs::File::open(preset_file("cartpole_dqn")).unwrap()).output().unwrap();
-    assert!(!refused.status.success() && said(&refused).contains("/dev/stdin can be read once"), "{}", said(&refused));
     assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn a_time_to_measure_rates_over_is_refused_where_none_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--clean"][..], &[], &["runs/latest", "--live"], &["runs/latest", "--transition", "3"]] {
+        let refused = shoal(folder.path(), &[&["inspect", "--interval-ms", "500"][..], arguments].concat());
+        assert!(refused.status.code() == Some(2), "{arguments:?}: {}", said(&refused));
+    }
 }
 
 #[test]
 fn a_configuration_from_a_pipe_is_taken_where_the_program_reads_it_once() {
     let folder = tempfile::tempdir().unwrap();
-    let check = |environment: &str| {
+    let train = |environment: &str, options: &[&str]| {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writeln!(writer, "[environment]\nid = \"{environment}\"").unwrap();
         let mut piped = program("shoal", folder.path());
-        piped.args(["train", "/dev/stdin", "--check"]).current_dir(folder.path()).stdin(reader);
+        piped.args(["train", "/dev/stdin"]).args(options).current_dir(folder.path()).stdin(reader);
         // The end of the pipe is that of the text.
         drop(writer);
         piped.output().unwrap()
     };
-    let checked = check("CartPole-v1");
+    let checked = train("CartPole-v1", &["--check"]);
     assert!(checked.status.success() && said(&checked).contains("CartPole-v1"), "{}", said(&checked));
-    let refused = check("gymnasium:CartPole-v1");
+    let refused = train("gymnasium:CartPole-v1", &["--check"]);
     assert!(!refused.status.success() && said(&refused).contains("/dev/stdin can be read once"), "{}", said(&refused));
+    told(&train("CartPole-v1", &with_changes(&["--seeds", "1-2"], SHORT)));
+    // Programs of their own read it from a file: what is refused is another thing, of which the command learns later.
+    let refused = said(&train("gymnasium:CartPole-v1", &["--seeds", "1-2", "--set", "run.resume=auto"]));
+    assert!(refused.contains("several seeds always begin anew") && !refused.contains("can be read once"), "{refused}");
 }
 
 #[test]
@@ -411,6 +444,28 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     assert!(!refused.status.success() && said(&refused).contains(newest.to_str().unwrap()), "{}", said(&refused));
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");
+}
+
+#[test]
+fn all_seeds_have_the_configuration_that_the_command_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::copy(preset_file("cartpole_dqn"), &file).unwrap();
+    let mut command = program("shoal", folder.path());
+    command.args(with_changes(&["train", "mine.toml", "--seeds", "1-2"], SHORT)).current_dir(folder.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let group = wait_for("a folder for all seeds", String::new, || seeds_folder(folder.path()));
+    std::fs::write(&file, "the next experiment").unwrap();
+    told(&child.wait_with_output().unwrap());
+    let [first, second]: [PathBuf; 2] = run_folders(&group).try_into().unwrap();
+    let config = |run: &Path| {
+        assert!(run.file_name().unwrap().to_string_lossy().contains("-mine-seed"), "{run:?}");
+        let text = std::fs::read_to_string(run.join("config.toml")).unwrap();
+        text.lines().filter(|line| !line.starts_with("seed = ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(config(&first), config(&second));
+    let again = shoal(folder.path(), &["train", group.join("config.toml").to_str().unwrap(), "--check"]);
+    assert!(again.status.success(), "{}", said(&again));
 }
 
 #[test]
@@ -480,6 +535,11 @@ fn a_signal_ends_the_seeds_that_run_starts_no_other_and_still_gives_a_table() {
         "{said}"
     );
     assert_eq!(said.matches("goes on with: shoal resume ").count(), 2, "{said}");
+    let (_, advised) = said.split_once("begin them with: shoal ").unwrap();
+    let advised = shlex::split(advised.lines().next().unwrap()).unwrap();
+    let arguments: Vec<&str> = advised.iter().map(String::as_str).chain(["--check"]).collect();
+    let plan = String::from_utf8(shoal(folder.path(), &arguments).stderr).unwrap();
+    assert!(plan.contains("seeds       1, 2 at a time") && plan.contains("seed 3,"), "{plan}");
     for path in folders {
         let record: Value = serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap();
         assert_eq!(record["finished"]["reason"], "interrupted");

@@ -91,6 +91,20 @@ fn folders_of_modules_that_are_typed_begin_where_the_command_is_given_and_are_fo
 }
 
 #[test]
+fn several_seeds_find_modules_beside_the_configuration_that_was_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), folder.path().join("task.py")).unwrap();
+    let config = folder.path().join("task.toml");
+    std::fs::write(&config, "environment.id = \"python:task:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n").unwrap();
+    let mut command = program("shoal", folder.path());
+    command.arg("train").arg(&config).args(["--seeds", "1"]).current_dir("/");
+    for change in SMALL.iter().chain(&["evaluator.enabled=false", "run.stop_env_steps=400"]) {
+        command.args(["--set", change]);
+    }
+    told(&command.args(["--set", &format!("run.folder={}", folder.path().join("runs").display())]).output().unwrap());
+}
+
+#[test]
 fn the_example_of_a_custom_environment_trains() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = program("supervisor", folder.path());
@@ -201,6 +215,19 @@ fn a_python_without_gymnasium_is_told_which_command_installs_it() {
     let interpreter = bare.join("bin/python").display().to_string();
     let missing = refusal(&[&format!("environment.python={interpreter}")]);
     assert!(missing.contains(&format!("install it:  {interpreter} -m pip install \"gymnasium[")), "{missing}");
+}
+
+#[test]
+fn a_python_for_which_box2d_would_have_to_be_compiled_is_not_told_to_install_it() {
+    let python = shoal::machine::Python::find("").unwrap();
+    let advised = |version: &str| {
+        let code = format!("import sys; sys.version_info = {version}; exec(open(sys.argv[1]).read()); print(package_of('gymnasium'))");
+        let bridge = concat!(env!("CARGO_MANIFEST_DIR"), "/src/environments/python/bridge.py");
+        told(&python.command().args(["-c", &code, bridge]).output().unwrap())
+    };
+    let (with, without) = (advised("(3, 13)"), advised("(3, 14)"));
+    assert!(with.starts_with("gymnasium[classic-control,box2d,mujoco]=="), "{with}");
+    assert!(without.starts_with("gymnasium[classic-control,mujoco]=="), "{without}");
 }
 
 #[test]

@@ -68,6 +68,24 @@ fn transitions_are_drawn_in_proportion_to_their_priorities_with_the_weights_of_t
 }
 
 #[test]
+fn a_batch_of_more_rows_than_the_total_has_units_favours_nothing() {
+    let size = 8usize;
+    let run = Run::new(Sizes { capacity: 16, fanout: 16, ..Sizes::default() });
+    let mut replay = run.replay(0);
+    insert(&run, &mut replay, 1, std::iter::repeat_n(Some(Priority::SMALLEST), size));
+    let mut batch = Batch::new(run.payload.schema(), 64);
+    let mut random = random(8);
+    let mut counts = vec![0u64; size];
+    for _ in 0..1_000 {
+        replay.sample(&mut batch, 0.4, &mut random).expect("a batch");
+        (0..64).for_each(|row| counts[run.payload.verify(&batch, row).number as usize] += 1);
+    }
+    // 7 degrees of freedom, standard deviation 3.7.
+    let statistic = chi_square(&counts, std::iter::repeat(1.0 / size as f64));
+    assert!(statistic < 7.0 + 5.0 * 3.7, "chi-square {statistic}");
+}
+
+#[test]
 fn each_part_of_the_total_gives_one_row_of_the_batch() {
     let size = 200usize;
     let run = Run::new(Sizes { capacity: 200, fanout: 4, ..Sizes::default() });

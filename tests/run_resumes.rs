@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, checkpoints_in, number, program, said, segments_of, start, start_preset, told};
+use run_support::{Supervised, Watchdog, checkpoints_in, number, program, said, segments_of, start, start_preset, told, under};
 use serde_json::Value;
 use shoal::algorithms::registry;
 use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
@@ -564,6 +564,8 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
         assert_eq!(read(), before);
         said(&output)
     };
+    let short = refusal_of(&mut under("ulimit -f 64", &longer()));
+    assert!(short.contains("a run that goes on keeps its replay.capacity") && !short.contains("lower replay.capacity"), "{short}");
     let long = run.folder.path().join("x".repeat(110));
     std::fs::create_dir(&long).unwrap();
     let early = refusal_of(longer().env("XDG_RUNTIME_DIR", &long));

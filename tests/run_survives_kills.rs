@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use run_support::{kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations};
 use shoal::segment::Segment;
+use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
@@ -76,6 +77,27 @@ fn one_of_two_learners_may_die_and_come_back() {
         kill(learners[victim], Signal::SIGKILL);
         run.wait_for("updates by both learners", |line| number(line, "learners") == 2 && number(line, "updates") > before + 300);
     }
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn a_wait_for_a_learner_that_dies_is_none_for_the_rate_limiter() {
+    const WAIT: Duration = Duration::from_secs(1);
+    let mut run = start(&["learner.count=2", "replay.samples_per_insert=none", "machine.hang_timeout_s=60"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    let segment = run.segment();
+    let (waiting, victim) = (learner(&segment, 0), learner(&segment, 1));
+    let waited = || [Counter::ExchangeNs, Counter::LimiterWaitNs].map(|counter| Duration::from_nanos(waiting.counters().get(counter)));
+    stop_outside_of_operations(victim);
+    let (reached, before) = (updates(&segment), waited());
+    std::thread::sleep(WAIT);
+    kill(victim.pid(), Signal::SIGKILL);
+    run.wait_until("more updates", || updates(&segment) > reached + 20);
+    let after = waited();
+    let [for_the_other, for_the_limiter] = [0, 1].map(|wait| after[wait] - before[wait]);
+    assert!(for_the_other > WAIT / 2 && for_the_limiter < WAIT / 2, "{for_the_other:?} for the other, {for_the_limiter:?} for the limiter");
+    drop(segment);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

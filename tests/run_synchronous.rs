@@ -142,6 +142,21 @@ fn the_last_updates_are_reported_though_there_are_few() {
 }
 
 #[test]
+fn what_one_process_did_is_counted_once() {
+    // A second of steps: counted twice they would be more than the whole run.
+    let mut run = start(&["actor.count=0", "environment.step_delay_us=500", "run.stop_env_steps=2000", "evaluator.enabled=false"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let last = run.metrics().pop().unwrap();
+    assert!(last["updates"].as_u64() > Some(0), "{last}");
+    let seconds = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("no `{key}` in {last}"));
+    let acting = ["environment", "inference", "insert", "limiter_wait"].map(|work| seconds(&format!("actor_{work}_s")));
+    let learning = ["replay", "compute", "exchange", "publish", "limiter_wait"].map(|work| seconds(&format!("learner_{work}_s")));
+    let (all_s, wall_s) = (acting.iter().chain(&learning).sum::<f64>(), seconds("wall_s"));
+    assert!(all_s > 0.9 && all_s <= wall_s, "{all_s} s of {wall_s} s: {last}");
+    assert!(acting[3].max(learning[4]) < wall_s / 10.0, "nobody waits: {last}");
+}
+
+#[test]
 fn a_run_that_ends_before_its_first_update_leaves_the_weights_that_it_would_have_begun_with() {
     let (policy, _) = train(&["run.stop_env_steps=500", "replay.min_size=5000"]);
     assert_eq!(policy.metadata.updates, 0);

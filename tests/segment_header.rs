@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
 use shoal::segment::{Layout, Region, Segment, SegmentError, system};
@@ -201,6 +201,33 @@ fn the_object_is_private_exclusive_and_fully_backed() {
     // The name is taken: nobody can slip an object of his own in, nor can a second creation take the first one over.
     let again = shared_memory::ShmemConf::new().os_id(run.segment.name()).size(PAGE_BYTES).create();
     assert!(matches!(again, Err(shared_memory::ShmemError::MappingIdExists)));
+}
+
+#[test]
+fn the_object_is_made_and_fully_backed_however_often_signals_come_meanwhile() {
+    // It is a test on older kernels alone: later ones let no signal end the call that reserves pages, unless it kills.
+    let run = Run::new(small());
+    let (reader, writer) = nix::unistd::pipe().expect("a pipe");
+    let child = system::fork_child(|| {
+        system::handle_stop_signals().expect("handlers");
+        nix::unistd::write(&writer, b".").expect("a pipe");
+        // Some ten times as much as is reserved from one signal to the next.
+        let layout = run::layout(Sizes { capacity: 400_000, ..small() }, run.payload.schema());
+        let segment = Segment::create(layout, &run::description(run.payload.schema()), false).expect("a segment of 32 MB");
+        let metadata = std::fs::metadata(path_of(segment.name())).expect("the object");
+        i32::from(std::os::unix::fs::MetadataExt::blocks(&metadata) * 512 < metadata.len())
+    });
+    let child = child.expect("fork");
+    drop(writer);
+    nix::unistd::read(&reader, &mut [0]).expect("a child that handles signals");
+    let status = loop {
+        match waitpid(child, Some(WaitPidFlag::WNOHANG)).expect("waitpid") {
+            WaitStatus::StillAlive => nix::sys::signal::kill(child, Signal::SIGTERM).expect("signalling a child"),
+            status => break status,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(status, WaitStatus::Exited(child, 0));
 }
 
 #[test]

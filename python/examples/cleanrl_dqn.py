@@ -100,7 +100,8 @@ def train(args: Arguments) -> list[float]:
             "next_observation": shoal.Field((size,)),
             "terminated": shoal.Field((), "bool"),
             "truncated": shoal.Field((), "bool"),
-            # Gamma to the number of steps, or zero after a termination: what the value behind is multiplied by.
+            # Gamma to the number of steps, or zero after a termination: what the value behind is multiplied by. The replay
+            # fills it in.
             "discount": shoal.Field(),
         },
         alpha=args.alpha,
@@ -132,8 +133,6 @@ def train(args: Arguments) -> list[float]:
                 "next_observation": next_observation,
                 "terminated": terminated,
                 "truncated": truncated,
-                # The replay fills it in.
-                "discount": 1.0,
             }
         )
         observation = next_observation

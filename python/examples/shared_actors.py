@@ -65,6 +65,7 @@ def make_replay(args: Arguments) -> shoal.Replay:
             "next_observation": shoal.Field((OBSERVATION,)),
             "terminated": shoal.Field((), "bool"),
             "truncated": shoal.Field((), "bool"),
+            # The replay fills it in.
             "discount": shoal.Field(),
         },
         beta=(0.4, 1.0, args.updates * args.batch_size),
@@ -98,8 +99,6 @@ def act(name: str, network: nn.Module, epsilon: float, seed: int) -> None:
                 "next_observation": next_observation,
                 "terminated": terminated,
                 "truncated": truncated,
-                # The replay fills it in.
-                "discount": 1.0,
             }
         )
         observation = next_observation

@@ -195,7 +195,7 @@ class Replay:
         """
 
     def close(self) -> None:
-        """Leave the replay; threads of this process that wait in it get `StoppedError`.
+        """Leave the replay; threads of this process that wait in it get `StoppedError`, and so does every later call.
 
         They are waited for, a tenth of a second at most. The last process to leave a shared one removes it; a guest of a
         run gives its place back.

@@ -10,7 +10,7 @@ class ReplayError(Exception):
 
 
 class EmptyError(ReplayError):
-    """Nothing can be drawn yet: the replay is empty."""
+    """Nothing can be drawn yet: the replay is empty, or all leaves of the tree are zero."""
 
 
 class StaleIndexError(ReplayError, IndexError):

@@ -210,7 +210,10 @@ def evaluate(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
         )
     command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
-    command += ["--weights", policy._weights, "--episodes", str(episodes), "--seed", str(seed)]
+    command += ["--episodes", str(episodes), "--seed", str(seed)]
+    # Of a file there is nothing to choose.
+    if policy._source.is_dir():
+        command += ["--weights", policy._weights]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         if result.returncode < 0:

@@ -190,7 +190,8 @@ class Run:
         command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise RunError(result.stderr.strip())
+            said = f"\n{result.stderr}".rpartition("\nerror: ")[2].strip()
+            raise RunError(said or f"shoal inspect ended with {result.returncode}")
         return json.loads(result.stdout)
 
     def load(self, weights: Literal["best", "last"] = "best") -> "Policy":

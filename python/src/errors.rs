@@ -25,7 +25,7 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
             PyIndexError::new_err(text)
         }
         StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
-        StandaloneError::Segment(SegmentError::Open { .. }) => PyFileNotFoundError::new_err(text),
+        StandaloneError::Segment(SegmentError::Open { .. }) | StandaloneError::Gone { .. } => PyFileNotFoundError::new_err(text),
         StandaloneError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {
             PyOSError::new_err(text)
         }
@@ -38,7 +38,7 @@ pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
         StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
         StandaloneError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
         StandaloneError::File { .. } => PyOSError::new_err(text),
-        StandaloneError::Sample(SampleError::Empty) => named(py, "EmptyError", text),
+        StandaloneError::Sample(SampleError::Empty) | StandaloneError::AllZero => named(py, "EmptyError", text),
         StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
         StandaloneError::RateLimited { .. } | StandaloneError::Busy => named(py, "RateLimitError", text),
         StandaloneError::Stopped | StandaloneError::Closed | StandaloneError::NobodyDraws { .. } | StandaloneError::RunEnded => {

@@ -56,7 +56,7 @@ impl Replay {
 
     fn held(&self, py: Python<'_>) -> PyResult<Arc<Standalone>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        held.ok_or_else(|| named(py, "ReplayError", "the replay is closed".into()))
+        held.ok_or_else(|| named(py, "StoppedError", "the replay is closed".into()))
     }
 }
 
@@ -348,8 +348,8 @@ impl Replay {
         released(py, None, |_| held.save(&path))
     }
 
-    /// Leave the replay; threads of this process that wait in it get `StoppedError`, and are waited for, a tenth of a second at most. The
-    /// last process to leave a shared one removes it.
+    /// Leave the replay; threads of this process that wait in it get `StoppedError`, as every later call does, and are waited for, a tenth
+    /// of a second at most. The last process to leave a shared one removes it.
     fn close(&self, py: Python<'_>) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| {

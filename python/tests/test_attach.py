@@ -51,6 +51,13 @@ for refused in (replay.clear, replay.stop, lambda: replay.save("replay")):
         raise AssertionError("a guest has changed the replay of a run")
 """
 
+DRAWING = """
+import sys
+import shoal
+
+shoal.Replay.attach(int(sys.argv[1])).sample(1, timeout=60)
+"""
+
 
 class Run:
     """A supervisor under way, with a registry of its own."""
@@ -88,7 +95,8 @@ class Run:
 
 
 @contextlib.contextmanager
-def running(folder, *changes):
+def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
+    """A run that has been joined by a guest, whose script came to its end."""
     settings = [
         f'run.folder="{folder}/runs"',
         "run.stop_env_steps=1_000_000_000",
@@ -98,7 +106,7 @@ def running(folder, *changes):
     ]
     command = [
         SUPERVISOR,
-        ROOT / "configs/cartpole_dqn.toml",
+        ROOT / f"configs/{preset}.toml",
         *(word for value in settings for word in ("--set", value)),
     ]
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
@@ -110,7 +118,7 @@ def running(folder, *changes):
         try:
             # Until it can be joined.
             for _ in range(300):
-                first = run.guest("import shoal, sys; shoal.Replay.attach(int(sys.argv[1])).sample(1, timeout=60)")
+                first = run.guest(first_script)
                 _, errors = first.communicate(timeout=100)
                 if not re.search(r"no run|not found|no supervisor", errors) or process.poll() is not None:
                     break
@@ -126,6 +134,23 @@ def running(folder, *changes):
 def test_a_python_process_reads_from_a_run_and_adds_to_it(tmp_path):
     with running(tmp_path) as run:
         run.end_of(run.guest(GUEST))
+
+
+def test_a_run_that_learns_from_fragments_refuses_guests_and_says_why(tmp_path):
+    script = """
+import sys
+import shoal
+
+try:
+    shoal.Replay.attach(int(sys.argv[1]))
+except shoal.ReplayError as error:
+    if type(error) is not shoal.ReplayError or not str(error).startswith("the run learns from fragments"):
+        raise
+else:
+    raise AssertionError("a guest has joined it")
+"""
+    with running(tmp_path, preset="cartpole_ppo", first_script=script):
+        pass
 
 
 def test_a_guest_that_closes_gives_its_place_back_while_it_lives(tmp_path):

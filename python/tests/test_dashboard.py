@@ -248,6 +248,7 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     wait_for("a picture of the agent", lambda: page.evaluate("document.querySelector('#picture').naturalWidth") > 100)
     before = page.evaluate(source)
     wait_for("another picture", lambda: page.evaluate(source) != before)
+    wait_for("what is said of it", lambda: page.text_content("#caption").startswith("step "))
     wait_for(
         "a video",
         lambda: page.evaluate("[...document.querySelectorAll('#videos img')].some((video) => video.naturalWidth > 100)"),

@@ -127,8 +127,9 @@ def test_children_have_a_whole_copy_of_a_tree_that_a_thread_of_the_parent_is_cha
     assert endings == [0] * CHILDREN
 
 
-def test_children_draw_what_others_do_not():
-    with shoal.Replay(4096, FIELDS, shared=True, seed=1) as replay:
+@pytest.mark.parametrize("shared", [False, True])
+def test_children_draw_what_others_do_not(shared):
+    with shoal.Replay(4096, FIELDS, shared=shared, seed=1) as replay:
         replay.add(numbered(0, 4096))
         receiver, sender = os.pipe()
         assert children_of(lambda: os.write(sender, replay.sample(64).indices.tobytes())) == [0] * CHILDREN

@@ -45,6 +45,9 @@ def test_a_run_that_was_started_is_watched_and_stopped(folder):
         run.wait(timeout=0.1)
     assert run.stop().reason == "interrupted"
     assert (run.folder / "weights/last.safetensors").exists()
+    with pytest.raises(shoal.RunError) as told:
+        run.inspect()
+    assert str(told.value) and not str(told.value).startswith("error: ")
 
 
 def test_a_configuration_may_be_a_dictionary(folder):
@@ -271,6 +274,7 @@ def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):
     policy = shoal.load("runs/latest")
     shoal.train("acrobot_dqn", run=SHORT, quiet=True)
     assert shoal.evaluate(policy, episodes=3).return_mean > 0
+    assert shoal.evaluate(policy.path, episodes=3).return_mean > 0
 
 
 def test_the_preset_of_the_algorithm_is_taken_and_none_of_another(folder):

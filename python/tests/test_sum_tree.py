@@ -81,7 +81,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing():
             tree.find(targets)
     with pytest.raises(IndexError):
         tree.priorities([8])
-    with pytest.raises(shoal.EmptyError):
+    with pytest.raises(shoal.EmptyError, match="all leaves of the tree are zero"):
         shoal.SumTree(8).find([0.0])
     for capacity in (0, (1 << 24) + 1):
         with pytest.raises(ValueError, match="capacity"):

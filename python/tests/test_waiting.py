@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from command_line import wait_for
 from transitions import FIELDS, assert_whole, numbered, wait_until_held_back
 
 import shoal
@@ -104,6 +105,14 @@ def test_closing_releases_the_threads_of_this_process(shared):
     wait_until_held_back(replay)
     replay.close()
     assert isinstance(waiting.ended_with(), shoal.StoppedError)
+
+
+def test_a_thread_that_did_not_wait_in_what_was_closed_is_told_the_same():
+    replay = shoal.Replay(100, FIELDS)
+    feeding = Call(lambda: add_for_ever(replay))
+    wait_for("the first rows", lambda: replay.inserted > 0)
+    replay.close()
+    assert isinstance(feeding.ended_with(), shoal.StoppedError)
 
 
 def is_gone_once_closed():

@@ -241,9 +241,34 @@ impl CheckpointError {
             other => other.to_string(),
         }
     }
+
+    /// Whether the disk did not take what was to be written, which it may do later.
+    pub fn is_of_disk(&self) -> bool {
+        match self {
+            Self::NoRoom { .. } => true,
+            // Busy is another writer, for which this one has waited long enough.
+            Self::Write { source, .. } => source.kind() != io::ErrorKind::ResourceBusy,
+            _ => false,
+        }
+    }
 }
 
 /// The folder of the run that a checkpoint lies in.
 fn run_of(checkpoint: &Path) -> &Path {
     checkpoint.ancestors().nth(2).unwrap_or(checkpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_told_from_a_writer_that_is_in_the_way_and_from_damage() {
+        let refused = |kind: io::ErrorKind| CheckpointError::Write { folder: "checkpoints".into(), source: kind.into() };
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::ReadOnlyFilesystem] {
+            assert!(refused(kind).is_of_disk(), "{kind:?}");
+        }
+        assert!(!refused(io::ErrorKind::ResourceBusy).is_of_disk());
+        assert!(!CheckpointError::Unreadable { content: "parameters" }.is_of_disk());
+    }
 }

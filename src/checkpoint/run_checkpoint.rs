@@ -124,7 +124,8 @@ impl Content<'_> {
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
     pub(super) fn write(self, sequence: u64, folder: &Path) -> io::Result<(Manifest, u64)> {
-        let description = self.segment.description().map_err(io::Error::other)?;
+        let damaged = |_| io::Error::other(CheckpointError::Unreadable { content: "description of the run" });
+        let description = self.segment.description().map_err(damaged)?;
         let began = Instant::now();
         let mut files = Vec::new();
         // First, since what is remembered of the run knows of these, and others may follow.

@@ -6,7 +6,7 @@
 //! an actor whose turn it is has the time of a whole flush to take it before others may pass.
 
 use super::by_algorithm::Rows;
-use super::schema::{Config, FragmentsConfig};
+use super::schema::{Config, FragmentsConfig, LEAST_FRAGMENTS};
 use crate::adaptation::Hold;
 
 impl Config {
@@ -111,9 +111,10 @@ impl Config {
         (1..=wanted).rev().find(|&actors| self.most_environments_of(actors) >= environments).unwrap_or(1)
     }
 
-    /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once.
+    /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once; and as many as the key
+    /// asks for.
     pub fn least_fragments(&self) -> usize {
-        (self.fragments_per_batch() + self.most_fragments_in_flight()).max(64)
+        (self.fragments_per_batch() + self.most_fragments_in_flight()).max(LEAST_FRAGMENTS)
     }
 
     /// Fragments that wait at most: as set, or else two batches and what the actors complete at once. More would be older when they are

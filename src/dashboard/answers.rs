@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures_util::stream::{Stream, unfold};
 use tokio::sync::Mutex as AsyncMutex;
@@ -42,6 +42,8 @@ struct Shown {
 pub(super) fn router(token: Token, runs: Runs) -> Router {
     let shown = Shown { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default(), list: Arc::default() };
     Router::new()
+        // The page asks for all that it needs below the slash.
+        .route("/{token}", get(|Path(token): Path<String>| async move { Redirect::permanent(&format!("/{token}/")) }))
         .route("/{token}/", get(|| async { page::file("") }))
         .route("/{token}/{file}", get(|Path((_, file)): Path<(String, String)>| async move { page::file(&file) }))
         .route("/{token}/runs/", get(list))
@@ -97,9 +99,9 @@ async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)
     Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
 }
 
-/// The newest picture of a run that a page shows.
-async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    match shown.feeds.picture(&id) {
+/// The picture of a run that its pages were told of as this version, or the newest where the request names none.
+async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>, RawQuery(version): RawQuery) -> Response {
+    match shown.feeds.picture(&id, version.as_deref()) {
         Some(picture) => ([(header::CONTENT_TYPE, "image/png")], picture).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }

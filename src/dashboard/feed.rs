@@ -1,6 +1,6 @@
 //! What happens in a run, as messages for all pages that show it: the work of looking is done once for all of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::history::History;
 use super::runs::{Card, Runs, State};
 use super::{json, locked, picture};
-use crate::inspector::{InspectError, Inspection, Look, ProcessReport};
+use crate::inspector::{InspectError, Inspection, Look, PictureReport, ProcessReport};
 use crate::telemetry::RunFolder;
 
 /// Time between two looks at a segment.
 const LOOK: Duration = Duration::from_millis(200);
 /// Looks between two at the files, at the sum tree, and at whether the run is still there.
 const LOOKS_PER_READING: u32 = 5;
-/// Messages that a page may be behind. What it has missed it gets as a whole.
+/// Messages that a page may be behind. What it has missed it gets as a whole. The pictures that they tell of are kept as long.
 const MOST_BEHIND: usize = 32;
 /// Readings that nobody may hear before a run is followed no more: a page that was hidden comes back, and what a long run has written takes
 /// seconds to read.
@@ -65,8 +65,6 @@ struct Known {
     history: History,
     state: Message,
     live: Option<Live>,
-    /// The newest picture that was asked for, as a PNG, and its version.
-    picture: Option<(u64, Bytes)>,
 }
 
 /// What becomes of a run.
@@ -89,7 +87,7 @@ impl Feeds {
         if let Some(feed) = feeds.get(id) {
             return Arc::clone(feed);
         }
-        let known = Known { history, state: state(runs.card(&folder), None), live: None, picture: None };
+        let known = Known { history, state: state(runs.card(&folder), None), live: None };
         let feed = Arc::new(Feed { sender: broadcast::channel(MOST_BEHIND).0, known: Mutex::new(known) });
         feeds.insert(id.to_owned(), Arc::clone(&feed));
         let work = watch(Arc::clone(&feed), Arc::clone(runs), folder);
@@ -108,21 +106,14 @@ impl Feeds {
         Some(wanted(&locked(&feed.known).history))
     }
 
-    /// The newest picture of the run `id` as a PNG, if somebody follows the run and it has a visualizer.
-    pub(super) fn picture(&self, id: &str) -> Option<Bytes> {
+    /// The picture of the run `id` as a PNG that pages were told of lately as the version `wanted`, or the newest of those. `None` unless
+    /// somebody follows the run and it has a visualizer.
+    pub(super) fn picture(&self, id: &str, wanted: Option<&str>) -> Option<Bytes> {
         let feed = Arc::clone(locked(&self.0).get(id)?);
-        let mut known = locked(&feed.known);
-        let board = known.live.as_ref()?.inspection.segment().picture_board()?;
-        let version = board.version();
-        if let Some((encoded, picture)) = &known.picture
-            && *encoded == version
-        {
-            return Some(picture.clone());
-        }
-        let (caption, bytes) = board.read()?;
-        let picture = picture::encoded(&caption, &bytes)?;
-        known.picture = Some((caption.version, picture.clone()));
-        Some(picture)
+        let known = locked(&feed.known);
+        let mut newest_first = known.live.as_ref()?.pictures.iter().rev();
+        let (_, picture) = newest_first.find(|(told, _)| wanted.is_none_or(|wanted| told.version.to_string() == wanted))?;
+        Some(picture.clone())
     }
 }
 
@@ -142,7 +133,7 @@ impl Known {
         if is_open && card.is_some() {
             return None;
         }
-        (self.live, self.picture) = (None, None);
+        self.live = None;
         match Live::open(runs, card?) {
             Ok(live) => {
                 self.live = Some(live);
@@ -210,13 +201,15 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
 struct Live {
     inspection: Inspection,
     earlier: Look,
+    /// The newest pictures that pages were told of, as PNGs, each with what was told.
+    pictures: VecDeque<(PictureReport, Bytes)>,
 }
 
 impl Live {
     fn open(runs: &Runs, card: &Card) -> Result<Self, InspectError> {
         let inspection = Inspection::open(runs.registry(), card.supervisor_pid)?;
         let earlier = Look::at(inspection.segment());
-        Ok(Self { inspection, earlier })
+        Ok(Self { inspection, earlier, pictures: VecDeque::new() })
     }
 
     /// What is there now, as JSON.
@@ -225,7 +218,24 @@ impl Live {
             if at_the_tree_too { self.inspection.report_since(&self.earlier) } else { self.inspection.counts_since(&self.earlier) };
         self.earlier = Look::at(self.inspection.segment());
         report.processes.retain(ProcessReport::is_of_interest);
+        let newest_kept = self.pictures.back().map(|(told, _)| *told);
+        if report.picture.map(|picture| picture.version) != newest_kept.map(|told| told.version) {
+            // One that cannot be read at this moment leaves that before it on view.
+            report.picture = self.keep_picture().or(newest_kept);
+        }
         json(&report)
+    }
+
+    /// What is said of the newest picture, which is kept with it: when a page that is told of it asks for it, the visualizer shows another.
+    fn keep_picture(&mut self) -> Option<PictureReport> {
+        let (caption, bytes) = self.inspection.segment().picture_board()?.read()?;
+        let picture = picture::encoded(&caption, &bytes)?;
+        if self.pictures.len() == MOST_BEHIND {
+            self.pictures.pop_front();
+        }
+        let told = PictureReport::of(caption);
+        self.pictures.push_back((told, picture));
+        Some(told)
     }
 }
 

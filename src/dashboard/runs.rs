@@ -31,6 +31,8 @@ pub(super) enum State {
     Kept,
     /// Its supervisor noted no end and does not live.
     Killed,
+    /// Its supervisor noted no end and lives, and the run is not announced here: it is just beginning, for instance.
+    Unannounced,
 }
 
 /// A run in a few facts.
@@ -227,7 +229,8 @@ impl Runs {
             Some(Entry { state: Liveliness::Running, .. }) => State::Running,
             _ if record.finished.is_some() => State::Ended,
             _ if is_kept(folder) => State::Kept,
-            _ => State::Killed,
+            _ if record.has_lost_its_supervisor() => State::Killed,
+            _ => State::Unannounced,
         }
     }
 
@@ -302,7 +305,7 @@ mod tests {
         let mut runs = Runs::new(registry_in(place.path()));
         runs.add_root(place.path());
         let found = |runs: &Runs, folder: &RunFolder| runs.card(folder).map(|card| (card.state, card.seed));
-        assert_eq!(found(&runs, &folder), Some((State::Killed, Some(7))), "nobody noted an end yet");
+        assert_eq!(found(&runs, &folder), Some((State::Unannounced, Some(7))), "nobody noted an end yet, and this process lives");
         folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary: Value::Null }).unwrap();
         assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))));
         assert_eq!(ids(&runs), [folder.id()]);
@@ -310,7 +313,7 @@ mod tests {
         assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))), "it is not read again");
         assert_eq!(ids(&runs), [folder.id()], "its folder is not opened again");
         folder.go_on(&config.replace('7', "8")).unwrap();
-        assert_eq!(found(&runs, &folder), Some((State::Killed, Some(8))));
+        assert_eq!(found(&runs, &folder), Some((State::Unannounced, Some(8))));
     }
 
     #[test]

@@ -12,6 +12,13 @@ pub(super) fn as_floats(environment: Box<dyn Environment>) -> Box<dyn Environmen
     Box::new(Floats { environment, spec, bytes })
 }
 
+/// What `environment` observes: where bytes are seen as floats those bytes, whose frames are told apart ([`ObservationSpace::stack`]).
+pub fn behind_floats(environment: &dyn Environment) -> &ObservationSpace {
+    let seen = &environment.spec().observation;
+    let behind = environment.wrapped().map(|wrapped| &wrapped.spec().observation);
+    behind.filter(|behind| behind.element != seen.element).unwrap_or(seen)
+}
+
 /// What `spec` becomes. Frames of floats are not shared.
 pub(super) fn spec_as_floats(spec: &EnvironmentSpec) -> EnvironmentSpec {
     let observation = match spec.observation.element {
@@ -53,5 +60,23 @@ impl Environment for Floats {
 
     fn wrapped(&self) -> Option<&dyn Environment> {
         Some(&*self.environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ObservationOptions, make};
+    use super::*;
+
+    #[test]
+    fn frames_of_bytes_that_are_seen_as_floats_are_told_apart() {
+        for as_floats in [false, true] {
+            let options = ObservationOptions { frames_per_observation: 1, frame_stack: Some(3), as_floats };
+            let environment = options.of(make("Rally-v0").unwrap()).unwrap();
+            let behind = behind_floats(&*environment);
+            assert_eq!((behind.stack, &behind.shape), (3, &environment.spec().observation.shape));
+        }
+        let floats = ObservationOptions { frames_per_observation: 1, frame_stack: Some(2), as_floats: true };
+        assert_eq!(behind_floats(&*floats.of(make("CartPole-v1").unwrap()).unwrap()).stack, 2, "it has no bytes");
     }
 }

@@ -40,6 +40,7 @@ pub mod video;
 pub use delayed::delayed;
 pub use drawing::{Picture, bars as observed_as_bars};
 pub use error::{EnvironmentError, Moment};
+pub use floats::behind_floats;
 pub use generator::Generator;
 pub use limited::limited;
 pub use native::{Dynamics, Native, NativeAction};

@@ -67,8 +67,13 @@ impl ObservationSpace {
 
     /// Whether it shows an image: rows of bytes, with or without channels.
     pub fn is_image(&self) -> bool {
+        self.shape.len() >= 2 && self.has_bounds(0.0, 255.0)
+    }
+
+    /// Whether there are values, all with these bounds.
+    pub fn has_bounds(&self, low: f32, high: f32) -> bool {
         let all = |bounds: &[f32], wanted: f32| !bounds.is_empty() && bounds.iter().all(|&bound| bound == wanted);
-        self.shape.len() >= 2 && all(&self.low, 0.0) && all(&self.high, 255.0)
+        all(&self.low, low) && all(&self.high, high)
     }
 
     /// Whether there is nothing to observe.

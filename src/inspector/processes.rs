@@ -60,9 +60,9 @@ pub struct ProcessReport {
 pub struct TimeShares {
     /// Stepping environments.
     pub environment: f64,
-    /// Choosing actions.
+    /// Taking over parameters and choosing actions.
     pub inference: f64,
-    /// Staging, flushing and reading parameters.
+    /// Staging and flushing.
     pub insert: f64,
     /// Waiting for the rate limiter.
     pub limiter_wait: f64,
@@ -70,7 +70,7 @@ pub struct TimeShares {
     pub replay: f64,
     /// Forward and backward passes and the optimizer.
     pub compute: f64,
-    /// Exchanging gradients.
+    /// Waiting for other learners and adding up gradients.
     pub exchange: f64,
     /// Publishing parameters.
     pub publish: f64,

@@ -178,7 +178,8 @@ pub struct PictureReport {
 }
 
 impl PictureReport {
-    fn of(caption: Caption) -> Self {
+    /// What `caption` says.
+    pub(crate) fn of(caption: Caption) -> Self {
         let [env_steps, updates, episode_return, step] = caption.notes;
         Self {
             version: caption.version,

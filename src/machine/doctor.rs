@@ -221,7 +221,9 @@ fn libtorch(machine: &Machine) -> Finding {
             "this program was built without it: networks run on the native CPU engine alone".to_owned(),
             "cargo xtask setup && cargo build --release",
         ),
-        (None, true) => Finding::warning("libtorch", "linked, but its folder was not found".to_owned(), "cargo xtask setup"),
+        (None, true) => {
+            Finding::warning("libtorch", "linked, but its folder was not found".to_owned(), "cargo xtask setup && cargo build --release")
+        }
         (Some(folder), true) if machine.gpus.has_driver && !libtorch.has_cuda => Finding::warning(
             "libtorch",
             format!("{version} in {}, whose CUDA half this program has not loaded, so the GPU stays idle", folder.display()),

@@ -126,15 +126,13 @@ impl Limit {
     pub fn remedy(&self, needed_bytes: u64) -> String {
         let mebibytes = needed_bytes.div_ceil(1 << 20);
         match self {
-            Limit::AvailableMemory => "use a smaller replay or stop other programs".to_owned(),
-            Limit::ControlGroup(_) => {
-                format!("use a smaller replay or raise the limit (docker: --memory, systemd: MemoryMax) by {mebibytes} MiB")
-            }
+            Limit::AvailableMemory => "stop other programs".to_owned(),
+            Limit::ControlGroup(_) => format!("raise the limit (docker: --memory, systemd: MemoryMax) by {mebibytes} MiB"),
             Limit::SharedMemory { used_bytes } => format!(
-                "use a smaller replay, or run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
+                "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
                 mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
             ),
-            Limit::FileSize => "use a smaller replay or raise that limit (`ulimit -f unlimited`)".to_owned(),
+            Limit::FileSize => "raise that limit (`ulimit -f unlimited`)".to_owned(),
         }
     }
 }
@@ -196,7 +194,7 @@ mod tests {
         assert_eq!(budget.check(64 << 20), Ok(()));
         assert_eq!(
             budget.check(2 * GIB).unwrap_err().to_string(),
-            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; use a smaller replay, or run \
+            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; run \
              `mount -o remount,size=8448M /dev/shm` as root (docker: --shm-size=8448m)"
         );
     }

@@ -8,7 +8,8 @@ use super::{LinkedPython, Python, PythonError};
 /// What `cargo xtask setup` installs; `xtask/python/requirements.txt` pins the same version.
 const GYMNASIUM: &str = "gymnasium[classic-control,box2d,mujoco]==1.4.0";
 /// Packages of which the environments that most people train in are made.
-const PACKAGES: [&str; 4] = ["gymnasium", "numpy", "mujoco", "box2d"];
+const PACKAGES: [&str; 4] = ["gymnasium", "numpy", "mujoco", BOX2D];
+const BOX2D: &str = "box2d";
 
 /// The Python of this machine, as far as a run is concerned.
 #[derive(Debug)]
@@ -55,11 +56,14 @@ impl PythonSurvey {
         };
         let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         let installed = list(versions.iter().map(|(name, version)| format!("{name} {version}")).collect());
-        let missing: Vec<String> = PACKAGES.into_iter().filter(|name| !versions.contains_key(*name)).map(str::to_owned).collect();
+        let has_box2d = has_box2d(python);
+        let expected = PACKAGES.into_iter().filter(|name| has_box2d || *name != BOX2D);
+        let missing: Vec<String> = expected.filter(|name| !versions.contains_key(*name)).map(str::to_owned).collect();
         if missing.is_empty() {
             return Finding::ok(TOPIC, installed);
         }
-        let fix = format!("{} -m pip install \"{GYMNASIUM}\"", python.executable.display());
+        let gymnasium = if has_box2d { GYMNASIUM.to_owned() } else { GYMNASIUM.replace("box2d,", "") };
+        let fix = format!("{} -m pip install \"{gymnasium}\"", python.executable.display());
         Finding::warning(TOPIC, format!("{installed}; missing: {}", list(missing)), fix)
     }
 
@@ -79,6 +83,12 @@ impl PythonSurvey {
     }
 }
 
+/// Whether there is a Box2D for `python` that need not be compiled.
+fn has_box2d(python: &Python) -> bool {
+    let minor = python.version.split('.').nth(1).and_then(|number| number.parse::<u32>().ok());
+    minor.is_none_or(|minor| minor < 14)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::doctor::Severity;
@@ -95,6 +105,22 @@ mod tests {
         assert_eq!(finding.verdict, Severity::Warning);
         assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
         assert!(finding.fix.unwrap().starts_with("/venv/bin/python -m pip install \"gymnasium["));
+    }
+
+    #[test]
+    fn box2d_is_neither_missed_nor_advised_where_it_would_have_to_be_compiled() {
+        let mut survey = PythonSurvey::sound();
+        if let Ok((python, versions)) = &mut survey.found {
+            python.version = "3.14.0".to_owned();
+            versions.remove(BOX2D);
+        }
+        assert_eq!(survey.packages().verdict, Severity::Ok);
+        if let Ok((_, versions)) = &mut survey.found {
+            versions.remove("mujoco");
+        }
+        let finding = survey.packages();
+        assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
+        assert!(finding.fix.unwrap().contains("\"gymnasium[classic-control,mujoco]=="));
     }
 
     #[test]

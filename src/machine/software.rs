@@ -29,7 +29,7 @@ pub struct Libtorch {
     pub folder: Option<PathBuf>,
     /// Its version, from `build-version`, or from `version.py` of a Python package.
     pub version: Option<String>,
-    /// Whether this program has loaded its CUDA half too.
+    /// Whether this program loads its CUDA half too.
     pub has_cuda: bool,
 }
 
@@ -40,7 +40,7 @@ impl Software {
         let (largest_file_bytes, _) = getrlimit(Resource::RLIMIT_FSIZE).unwrap_or((u64::MAX, u64::MAX));
         Self {
             kernel: text_of(root, "proc/sys/kernel/osrelease").trim().to_owned(),
-            libtorch: Libtorch::detect(&text_of(root, "proc/self/maps")),
+            libtorch: Libtorch::detect(&text_of(root, "proc/self/maps"), cfg!(libtorch_on_demand)),
             most_open_files,
             largest_file_bytes,
         }
@@ -55,17 +55,19 @@ impl Software {
 
 impl Libtorch {
     /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH,
-    /// now or at build time.
-    fn detect(maps: &str) -> Self {
-        let named = || std::env::var("LIBTORCH").ok().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
+    /// now or at build time. A program that loads it when it needs it takes what was there at build time, and never a half for GPUs.
+    fn detect(maps: &str, is_on_demand: bool) -> Self {
+        let named_now = || std::env::var("LIBTORCH").ok().filter(|_| !is_on_demand);
+        let named = || named_now().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
         let mapped = mapped_folder(maps);
         // A program that was linked to the CPU half alone does not load the other one that lies beside it.
-        let maps_cuda = mapped.is_none() || maps.lines().any(|line| line.ends_with("/libtorch_cuda.so"));
-        let folder = mapped.or_else(named).filter(|folder| folder.join("lib/libtorch_cpu.so").exists());
+        let takes_cuda = if mapped.is_some() { maps.lines().any(|line| line.ends_with("/libtorch_cuda.so")) } else { !is_on_demand };
+        let needed = if is_on_demand { "lib/libtch.so" } else { "lib/libtorch_cpu.so" };
+        let folder = mapped.or_else(named).filter(|folder| folder.join(needed).exists());
         Self {
             is_linked: cfg!(feature = "torch"),
             version: folder.as_deref().and_then(version),
-            has_cuda: maps_cuda && folder.as_deref().is_some_and(|folder| folder.join("lib/libtorch_cuda.so").exists()),
+            has_cuda: takes_cuda && folder.as_deref().is_some_and(|folder| folder.join("lib/libtorch_cuda.so").exists()),
             folder,
         }
     }
@@ -107,9 +109,19 @@ mod tests {
     #[test]
     fn the_mapped_library_tells_its_version_and_whether_it_has_cuda() {
         let root = fixture::root(&[("torch/lib/libtorch_cpu.so", ""), ("torch/build-version", "2.13.0\n")]);
-        let found = Libtorch::detect(&maps_with(&[&root.path().join("torch/lib/libtorch_cpu.so")]));
+        let found = Libtorch::detect(&maps_with(&[&root.path().join("torch/lib/libtorch_cpu.so")]), false);
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0"), false));
         assert_eq!(found.folder, Some(root.path().join("torch")));
+    }
+
+    #[test]
+    fn a_library_that_is_loaded_on_demand_is_there_with_the_one_that_loads_it_and_never_has_cuda() {
+        let files = [("torch/lib/libtorch_cpu.so", ""), ("torch/lib/libtorch_cuda.so", ""), ("torch/build-version", "2.13.0\n")];
+        let (root, missing) = (fixture::root(&[&files[..], &[("torch/lib/libtch.so", "")]].concat()), fixture::root(&files));
+        let detect = |root: &Path| Libtorch::detect(&maps_with(&[&root.join("torch/lib/libtorch_cpu.so")]), true);
+        let found = detect(root.path());
+        assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0"), false));
+        assert_eq!(detect(missing.path()).folder, None);
     }
 
     #[test]
@@ -121,9 +133,9 @@ mod tests {
         ];
         let root = fixture::root(&files);
         let [cpu, cuda] = ["torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so"].map(|name| root.path().join(name));
-        let found = Libtorch::detect(&maps_with(&[&cpu, &cuda]));
+        let found = Libtorch::detect(&maps_with(&[&cpu, &cuda]), false);
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), true));
-        let found = Libtorch::detect(&maps_with(&[&cpu]));
+        let found = Libtorch::detect(&maps_with(&[&cpu]), false);
         assert_eq!((found.version.as_deref(), found.has_cuda), (Some("2.13.0+cu130"), false), "the half for GPUs is there and not loaded");
     }
 

@@ -101,6 +101,15 @@ pub fn check_is_built(engine: Engine, device: Device) -> Result<(), NetworkError
     }
 }
 
+/// Loads libtorch, which is otherwise loaded when it first computes, or with the program: processes that are forked afterwards have it, and
+/// share its memory. Nothing happens in a build without it.
+///
+/// Ends the program where libtorch is not found any more, as the system's loader does.
+pub fn load_libtorch() {
+    #[cfg(feature = "torch")]
+    torch::load();
+}
+
 #[cfg(feature = "torch")]
 fn build_torch(spec: NetworkSpec, device: Device, threads: usize) -> Result<Box<dyn Network>, NetworkError> {
     Ok(Box::new(TorchNetwork::new(spec, device, threads)?))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::environments::video::RecordVideo;
+use anyhow::bail;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
@@ -25,9 +26,9 @@ pub(crate) struct Evaluate {
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which weights of a run folder; the last ones where there are no best ones.
-    #[arg(long, value_enum, default_value_t = Weights::Best)]
-    weights: Weights,
+    /// Which weights of a run folder; the last ones where there are no best ones [default: best].
+    #[arg(long, value_enum)]
+    weights: Option<Weights>,
     /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features mp4`. Native
     /// environments and games of the Atari 2600 can be drawn, and those in Python that render.
     #[arg(long, value_name = "FILE")]
@@ -49,9 +50,13 @@ enum Weights {
 
 impl Evaluate {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
+        if self.weights.is_some() && self.path.is_file() {
+            let file = self.path.display();
+            bail!("--weights chooses among the weights of a run, and {file} is a file; leave --weights out, or name the folder of the run");
+        }
         let which = match self.weights {
-            Weights::Best => Which::Best,
-            Weights::Last => Which::Last,
+            None | Some(Weights::Best) => Which::Best,
+            Some(Weights::Last) => Which::Last,
         };
         player::become_ready(&self.path)?;
         let output = KeptOutput::keep()?;

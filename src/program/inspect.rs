@@ -30,8 +30,15 @@ pub(crate) struct Inspect {
     /// Show the run full-screen, twice a second, until `q` is pressed.
     #[arg(long, conflicts_with_all = ["json", "transition"])]
     live: bool,
-    /// Milliseconds over which rates are measured.
-    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    /// Milliseconds over which the report on a run measures rates.
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 200,
+        value_parser = clap::value_parser!(u64).range(1..=60_000),
+        requires = "run",
+        conflicts_with_all = ["clean", "transition", "live"]
+    )]
     interval_ms: u64,
 }
 

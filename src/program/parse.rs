@@ -1,11 +1,13 @@
 //! Arguments from the command line, with the way to say what was probably meant.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Error, Parser};
 
 use crate::config::{Key, advice_for_option};
+use crate::shell::word;
 
 /// What was typed: the name of the program and its arguments.
 pub(crate) fn typed() -> Vec<OsString> {
@@ -35,11 +37,14 @@ fn with_hint(mut error: Error, typed: &[OsString], goes_on: bool) -> Error {
     if error.kind() != ErrorKind::UnknownArgument || !name.starts_with("--") {
         return error;
     }
-    let hint = if name == "--resume" {
-        Some("to go on with a run, write: resume RUN".to_owned())
-    } else {
-        let value = attached.or_else(|| value_after(name, typed));
-        advice_for_option(name, value.as_deref(), goes_on).map(|change| format!("to change a key of the configuration, write: {change}"))
+    let hint = match name {
+        "--resume" => Some("to go on with a run, write: resume RUN".to_owned()),
+        "--seeds" | "--jobs" => Some("several seeds have a command of their own, write: shoal train CONFIG --seeds SEEDS".to_owned()),
+        _ => {
+            let value = attached.or_else(|| value_after(name, typed)).map(|value| quoted(&value));
+            let advice = advice_for_option(name, value.as_deref(), goes_on);
+            advice.map(|change| format!("to change a key of the configuration, write: {change}"))
+        }
     };
     if let Some(hint) = hint {
         // Names of options that look alike would only distract.
@@ -52,9 +57,16 @@ fn with_hint(mut error: Error, typed: &[OsString], goes_on: bool) -> Error {
 /// A change of a key that stands without `--set`.
 fn change_without_set(typed: &[OsString]) -> Option<String> {
     let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
-    let is_change = |word: &str| word.split_once('=').is_some_and(|(path, _)| Key::find(path).is_some());
-    let alone = words.windows(2).find(|pair| pair[0] != "--set" && is_change(&pair[1]))?;
-    Some(alone[1].to_string())
+    let change = |text: &str| {
+        let (path, value) = text.split_once('=').filter(|(path, _)| Key::find(path).is_some())?;
+        Some(format!("{path}={}", quoted(value)))
+    };
+    words.windows(2).filter(|pair| pair[0] != "--set").find_map(|pair| change(&pair[1]))
+}
+
+/// `value` with the quotes that a shell takes again.
+fn quoted(value: &str) -> String {
+    word(Path::new(value))
 }
 
 /// What was typed after the option of this name.

@@ -32,10 +32,10 @@ impl TrainPreset {
         let console = Console::stderr()?;
         let (mut loaded, mut told) = self.load(catalogue)?;
         if self.seeds.are_asked_for() {
-            self.seeds.check(&self.train, &loaded)?;
+            self.seeds.check(&loaded)?;
             if !self.train.check {
                 told.iter().for_each(|line| console.print(line));
-                return self.seeds.run(&self.train, &loaded, &console);
+                return self.seeds.run(loaded, &console);
             }
             told.push(self.seeds.begin_with_the_first(&mut loaded));
         }
@@ -47,9 +47,11 @@ impl TrainPreset {
     fn load(&self, catalogue: &Catalogue) -> Result<(Loaded, Vec<String>), anyhow::Error> {
         self.train.check_said_once(self.seeds.are_asked_for())?;
         let asked = self.train.asked().to_string_lossy();
+        // Each of several seeds is a program of its own, which reads what this one writes.
+        let begins_here = !self.seeds.are_asked_for() || self.train.check;
         // A folder may be called as a preset is: that of its results, for instance.
         if self.train.asked().exists() && !self.train.asked().is_dir() && !asked.ends_with(".py") {
-            return Ok((self.train.load_file()?, Vec::new()));
+            return Ok((self.train.load_file(begins_here)?, Vec::new()));
         }
         let mut presets = Preset::find(&asked);
         let named = |change: &str| {
@@ -74,9 +76,9 @@ impl TrainPreset {
                 let class = format!("python:{asked}:CLASS");
                 return Err(anyhow!("to train in an environment of {asked}, write: shoal train {class} --set algorithm.name=ppo"));
             }
-            let is_path = (asked.contains('/') && !is_versioned(&asked)) || asked.ends_with(".toml");
+            let is_path = (asked.contains('/') && !is_versioned(&asked) && python_class(&asked).is_none()) || asked.ends_with(".toml");
             if is_path {
-                return Ok((self.train.load_file()?, Vec::new()));
+                return Ok((self.train.load_file(begins_here)?, Vec::new()));
             }
             bail!(unknown(&asked, algorithm.as_deref().unwrap_or("ppo"), catalogue));
         };

@@ -1,19 +1,16 @@
 //! The same run with several seeds.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
 use super::print::print;
-use super::train::Train;
 use crate::config::schema::Resume;
 use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
-use crate::roles::supervisor::{RunOutcome, SupervisorError};
+use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
@@ -51,16 +48,7 @@ impl Seeds {
     }
 
     /// Refuse what only one run alone can do.
-    pub(crate) fn check(&self, train: &Train, loaded: &Loaded) -> Result<(), anyhow::Error> {
-        let asked = train.asked();
-        let is_stream = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|place| asked.starts_with(place));
-        let lasts = asked.is_file() && !is_stream;
-        if asked.exists() && !asked.is_dir() && !lasts {
-            bail!(
-                "{} can be read once, and each of several seeds reads its configuration itself; write it to a file, and name that",
-                asked.display()
-            );
-        }
+    pub(crate) fn check(&self, loaded: &Loaded) -> Result<(), anyhow::Error> {
         if loaded.config.run.resume == Resume::Auto {
             let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
             return Err(SupervisorError::Config(ConfigErrors(vec![loaded.error_at("run.resume", message.into())])).into());
@@ -71,30 +59,36 @@ impl Seeds {
     /// Let `loaded` be the configuration of the first seed, to be looked at alone, and say so.
     pub(crate) fn begin_with_the_first(&self, loaded: &mut Loaded) -> String {
         loaded.config.run.seed = self.seeds()[0];
-        loaded.config.machine.affinity &= !self.are_unbound();
+        self.unbind(loaded);
         format!("{:<11} {}, {} at a time; this is the plan of the first", "seeds", self.seeds().len(), self.jobs)
     }
 
-    /// Run all seeds.
-    pub(crate) fn run(&self, train: &Train, loaded: &Loaded, console: &Console) -> Result<Code, anyhow::Error> {
+    /// Run all seeds, each as `loaded` says: the file that it comes from may be edited before the last of them begins.
+    pub(crate) fn run(&self, mut loaded: Loaded, console: &Console) -> Result<Code, anyhow::Error> {
         let seeds = self.seeds();
-        let stem = loaded.source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = if loaded.config.run.name.is_empty() { stem } else { loaded.config.run.name.clone() };
+        self.unbind(&mut loaded);
+        Prepared::resolve(&mut loaded)?;
+        let name = &loaded.config.run.name;
         let root = std::path::absolute(&loaded.config.run.folder)?;
         let (program, first) = Host::program()?;
         let launch = Launch {
             program,
-            arguments: first.iter().map(OsString::from).chain(self.arguments(train, loaded)).collect(),
-            folder: Launch::make_folder(&root, &name)?,
+            arguments: first.iter().map(OsString::from).collect(),
+            configuration: loaded.config.to_toml(),
+            folder: Launch::make_folder(&root, name)?,
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
+        // The file that the seeds read no longer tells where this was written.
+        if let Some(remark) = Prepared::remark_on_goal(&loaded) {
+            say(&format!("{:<11} {remark}", "note"));
+        }
         let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
-        let ended = follow(&launch, seeds, loaded, console)?;
+        let ended = follow(&launch, seeds, &loaded, console)?;
         let report = Report::read(&launch.folder, &ended);
         // Before the table, which a terminal that was closed meanwhile does not take.
-        let written = report.write(&format!("{name}, {} seeds", ended.len()));
+        let written = report.write(name);
         let printed = print(&report, false);
         if let Ok(files) = &written {
             say(&format!("written     {}: {}", launch.folder.display(), files.join(", ")));
@@ -102,7 +96,7 @@ impl Seeds {
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         let signal = system::stop_signal().filter(|_| !complete);
         if signal.is_some() {
-            ways_on(seeds, &ended, &report).iter().for_each(|line| say(line));
+            ways_on(seeds, &ended, &report, &launch).iter().for_each(|line| say(line));
         }
         written?;
         printed?;
@@ -113,17 +107,9 @@ impl Seeds {
         })
     }
 
-    /// Whether the kernel places them: runs that start at the same moment do not see each other and could take the same cores.
-    fn are_unbound(&self) -> bool {
-        self.jobs > 1
-    }
-
-    /// The arguments of one run.
-    fn arguments(&self, train: &Train, loaded: &Loaded) -> Vec<OsString> {
-        let unbound = self.are_unbound() && loaded.config.machine.affinity;
-        let changes = unbound.then(|| "machine.affinity=false".to_owned()).into_iter().chain(train.changes());
-        let set = changes.flat_map(|change| ["--set".into(), change.into()]);
-        ["train".into(), Path::new(train.asked()).into()].into_iter().chain(set).collect()
+    /// Let the kernel place several at a time: runs that start at the same moment do not see each other and could take the same cores.
+    fn unbind(&self, loaded: &mut Loaded) {
+        loaded.config.machine.affinity &= self.jobs == 1;
     }
 }
 
@@ -152,8 +138,8 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
     Ok(ended)
 }
 
-/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning.
-fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report) -> Vec<String> {
+/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch` says.
+fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
     let (mut lines, mut left) = (Vec::new(), Vec::new());
     for &seed in seeds {
         if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted) {
@@ -169,7 +155,9 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report) -> Vec<String> {
         }
     }
     if !left.is_empty() {
-        lines.push(format!("seeds that did not begin: {}", left.join(",")));
+        let left = left.join(",");
+        let command = format!("shoal train {} --seeds {left} --jobs {}", word(&launch.config()), launch.jobs);
+        lines.push(format!("seeds that did not begin: {left}; begin them with: {command}"));
     }
     lines
 }

@@ -38,7 +38,7 @@ impl SupervisorProgram {
             None => {
                 let console = Console::stderr()?;
                 self.train.check_said_once(false)?;
-                self.train.run(self.train.load_file()?, &[], &Catalogue::default(), console)
+                self.train.run(self.train.load_file(true)?, &[], &Catalogue::default(), console)
             }
         }
     }

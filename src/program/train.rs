@@ -65,15 +65,15 @@ impl Train {
         Ok(())
     }
 
-    /// The configuration in the file that was named.
-    pub(crate) fn load_file(&self) -> Result<Loaded, anyhow::Error> {
+    /// The configuration in the file that was named; `begins_here` says whether this program plans or trains with it, and not another.
+    pub(crate) fn load_file(&self, begins_here: bool) -> Result<Loaded, anyhow::Error> {
         let path = self.asked();
         let asked = path.to_string_lossy();
         if let (false, [preset, ..]) = (path.exists(), Preset::find(&asked).as_slice()) {
             bail!("there is no file {asked}; its preset is {}, and `shoal train {asked}` finds it", preset.file());
         }
         let loaded = Config::load(path, &self.changes()).map_err(SupervisorError::Config)?;
-        if !path.is_file() && begins_anew(&loaded) {
+        if begins_here && !path.is_file() && begins_anew(&loaded) {
             bail!("{asked} can be read once, and what it asks for has this program begin anew; write it to a file, and name that");
         }
         Ok(loaded)

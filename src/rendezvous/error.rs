@@ -53,10 +53,15 @@ pub enum RendezvousError {
         source: std::io::Error,
     },
     /// There is no such run.
-    #[error("no run of yours has the supervisor {pid}; {running} (`shoal inspect` lists the runs)")]
+    #[error(
+        "no run of yours has the supervisor {pid}; {running} (`shoal inspect` lists the runs in {folder}; one that was started with \
+         another XDG_RUNTIME_DIR is seen with that one alone: set it, too)"
+    )]
     NoSuchRun {
         /// Process id asked for.
         pid: u32,
+        /// The registry.
+        folder: PathBuf,
         /// What is running, in words.
         running: String,
     },

@@ -157,7 +157,7 @@ impl Registry {
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
         let path = self.record_path(pid);
         let found = read(&path).map_err(RendezvousError::file("read", &path))?;
-        found.ok_or_else(|| RendezvousError::NoSuchRun { pid, running: self.running() })
+        found.ok_or_else(|| RendezvousError::NoSuchRun { pid, folder: self.folder.clone(), running: self.running() })
     }
 
     fn running(&self) -> String {

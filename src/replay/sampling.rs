@@ -171,8 +171,8 @@ impl ReplayView<'_> {
         Err(SampleError::Contended { missing, rounds })
     }
 
-    /// Choose a slot for every pending row, in the first round one from each part of the total, or nowhere while every slot is
-    /// being written; returns the total priority they were drawn from.
+    /// Choose a slot for every pending row, in the first round one from each part of the total unless parts would be empty, or nowhere
+    /// while every slot is being written; returns the total priority they were drawn from.
     fn draw_slots(&self, drawing: &mut Drawing, round: usize, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);
@@ -191,13 +191,13 @@ impl ReplayView<'_> {
             return 0;
         }
         targets.clear();
-        if round == 0 {
+        if round == 0 && total >= pending.len() as u64 {
             // Parts of equal length, the first few one unit longer, so that together they are the total exactly.
             let parts = pending.len().max(1) as u64;
             let (length, longer) = (total / parts, total % parts);
             targets.extend((0..pending.len() as u64).map(|part| {
                 let first = part * length + part.min(longer);
-                first + random.random_range(0..(length + u64::from(part < longer)).max(1))
+                first + random.random_range(0..length + u64::from(part < longer))
             }));
         } else {
             targets.extend(pending.iter().map(|_| random.random_range(0..total)));

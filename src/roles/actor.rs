@@ -256,8 +256,9 @@ impl<'a> Actor<'a> {
     /// as new as can be. It takes about as long as the last one, in samples drawn meanwhile. `false` when the run ended first.
     fn begin(&mut self) -> bool {
         let run = self.run;
-        // The synchronous trainer has nobody to wait for.
+        // The synchronous trainer has nobody to wait for, and what it did since its last step was no acting.
         if run.config.actor.count == 0 {
+            self.laps.lap();
             return true;
         }
         let rows = self.flush_rows as u64;

@@ -21,13 +21,18 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time between two [`Event::Running`].
 const TELL: Duration = Duration::from_millis(500);
 
+/// The configuration that all seeds begin with, in the folder of all of them.
+const CONFIG: &str = "config.toml";
+
 /// What to start for each seed.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, to which `--set run.seed=N` and `--set run.folder=FOLDER` are added.
+    /// Its first arguments, which `train CONFIG --set run.seed=N --set run.folder=FOLDER` follows.
     pub arguments: Vec<OsString>,
+    /// What CONFIG says, as TOML.
+    pub configuration: String,
     /// The folder of all seeds.
     pub folder: PathBuf,
     /// How many run at a time.
@@ -83,12 +88,18 @@ impl Launch {
         self.folder.join(format!("seed-{seed}.log"))
     }
 
+    /// The configuration that all of them begin with, whatever becomes of the file that it was read from.
+    pub fn config(&self) -> PathBuf {
+        self.folder.join(CONFIG)
+    }
+
     /// Run a supervisor for each of `seeds`, and `tell` what happens. At a stop signal those that run are asked to end, which saves what
     /// they learned, and no other is started.
     ///
     /// # Errors
-    /// Signals cannot be handled. A supervisor that cannot be started has ended.
+    /// The configuration cannot be written, or signals cannot be handled. A supervisor that cannot be started has ended.
     pub fn run(&self, seeds: &[u64], mut tell: impl FnMut(Event<'_>)) -> Result<Vec<Ended>, SeedsError> {
+        fs::write(self.config(), &self.configuration).map_err(SeedsError::file("write", &self.config()))?;
         system::handle_stop_signals()?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
@@ -151,7 +162,7 @@ impl Launch {
         let folder = self.folder.to_str().ok_or_else(|| SeedsError::FolderName { path: self.folder.clone() })?;
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).args(set("run.seed", &seed)).args(set("run.folder", &folder));
+        command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
         // In a group of its own, so that it has Ctrl+C from here alone: twice would give its last checkpoint up.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
@@ -161,7 +172,7 @@ impl Launch {
 /// Whether a supervisor says that a signal ended its run, or was ended by one before it could.
 fn was_interrupted(status: ExitStatus) -> bool {
     let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
-    [Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
 }
 
 /// As Ctrl+C does: the supervisor lets everybody leave and saves the weights.
@@ -169,5 +180,19 @@ fn ask_to_end(child: &Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         // ESRCH would mean that it has just ended.
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_ends_a_run_early_interrupts_its_seed_and_a_kill_does_not() {
+        for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].map(|signal| signal as i32) {
+            assert!(was_interrupted(ExitStatus::from_raw((128 + signal) << 8)), "told of {signal}");
+            assert!(was_interrupted(ExitStatus::from_raw(signal)), "ended by {signal}");
+        }
+        assert!(![1 << 8, Signal::SIGKILL as i32].map(ExitStatus::from_raw).into_iter().any(was_interrupted));
     }
 }

@@ -57,11 +57,11 @@ impl Report {
         Self { seeds, folder: folder.to_path_buf(), curves }
     }
 
-    /// Write `seeds.json` and, if anything was evaluated, `curves.svg` into the folder; returns their names.
+    /// Write `seeds.json` and, if anything was evaluated, `curves.svg` of the run called `name` into the folder; returns their names.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn write(&self, title: &str) -> Result<Vec<&'static str>, SeedsError> {
+    pub fn write(&self, name: &str) -> Result<Vec<&'static str>, SeedsError> {
         let (table, plot_file) = ("seeds.json", "curves.svg");
         let path = self.folder.join(table);
         let text = serde_json::to_string_pretty(self).map_err(|error| SeedsError::file("write", &path)(error.into()))?;
@@ -71,7 +71,8 @@ impl Report {
             return Ok(vec![table]);
         }
         let path = self.folder.join(plot_file);
-        plot::draw(&path, title, &curves).map_err(|error| SeedsError::Plot { path, reason: error.to_string() })?;
+        let title = format!("{name}, {} seeds", curves.len());
+        plot::draw(&path, &title, &curves).map_err(|error| SeedsError::Plot { path, reason: error.to_string() })?;
         Ok(vec![table, plot_file])
     }
 
@@ -141,26 +142,34 @@ impl SeedResult {
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&["seed", "env steps", "wall time (s)", "best confirmed", "last evaluation", "stopped"], &[5], 0);
-        let mut row = |name: String, figures: [Option<f64>; 4], stopped: String| {
-            let steps = |number| format!("{number:.0}");
-            let seconds = |number| format!("{number:.1}");
-            let words: [fn(f64) -> String; 4] = [steps, seconds, score, score];
-            let text = |(number, words): (Option<f64>, fn(f64) -> String)| number.map_or_else(|| "-".into(), words);
-            table.row([name].into_iter().chain(figures.into_iter().zip(words).map(text)).chain([stopped]).collect());
+        let mut row = |name: &str, cells: [String; 4], stopped: &str| {
+            table.row([name.to_owned()].into_iter().chain(cells).chain([stopped.to_owned()]).collect());
         };
         for seed in &self.seeds {
-            row(seed.seed.to_string(), seed.figures(), seed.stopped.clone());
+            row(&seed.seed.to_string(), in_words(seed.figures()), &seed.stopped);
         }
-        let of_all = |column: usize| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect::<Vec<_>>();
-        let means = std::array::from_fn(|column| curves::mean_of(&of_all(column)));
-        row("mean".into(), means.map(|mean| mean.map(|(mean, _)| mean)), String::new());
+        let columns: [Vec<f64>; 4] = std::array::from_fn(|column| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect());
+        let counts = columns.each_ref().map(Vec::len);
+        // Those that reached nothing have no part in the mean of those that did.
+        if counts.iter().any(|count| (1..self.seeds.len()).contains(count)) {
+            row("seeds with figures", counts.map(|count| count.to_string()), "");
+        }
+        let means = columns.map(|figures| curves::mean_of(&figures));
+        row("mean", in_words(means.map(|mean| mean.map(|(mean, _)| mean))), "");
         if means.iter().flatten().all(|(_, interval)| interval.is_none()) {
             return write!(formatter, "{table}an interval of the mean takes {} seeds with figures", curves::FEWEST_SEEDS);
         }
-        row("95 % low".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low))), String::new());
-        row("95 % high".into(), means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high))), String::new());
+        row("95 % low", in_words(means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low)))), "");
+        row("95 % high", in_words(means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high)))), "");
         write!(formatter, "{table}")
     }
+}
+
+/// What [`SeedResult::figures`] are, as people read them.
+fn in_words([env_steps, wall_s, best_confirmed, last_evaluation]: [Option<f64>; 4]) -> [String; 4] {
+    let text = |number: Option<f64>, words: fn(f64) -> String| number.map_or_else(|| "-".into(), words);
+    let (steps, seconds) = (|number: f64| format!("{number:.0}"), |number: f64| format!("{number:.1}"));
+    [text(env_steps, steps), text(wall_s, seconds), text(best_confirmed, score), text(last_evaluation, score)]
 }
 
 #[cfg(test)]
@@ -189,5 +198,26 @@ mod tests {
         for (seed, told) in found[2..].iter().zip(["interrupted", "not started: no memory", "failed, see seed-5.log"]) {
             assert_eq!(of(seed), (told.to_owned(), None, None));
         }
+    }
+
+    #[test]
+    fn a_mean_and_a_plot_say_of_how_many_seeds_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        for seed in [1, 2] {
+            let run = RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap();
+            fs::write(run.evaluations(), "{\"kind\": \"routine\", \"env_steps\": 10, \"return_mean\": 1.0}\n").unwrap();
+        }
+        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: true, interrupted: false });
+        let report = Report::read(root.path(), &ended);
+        assert_eq!(report.write("x").unwrap(), ["seeds.json", "curves.svg"]);
+        let plot = fs::read_to_string(root.path().join("curves.svg")).unwrap();
+        assert!(plot.contains("x, 2 seeds"), "{plot}");
+        let counts = |report: &Report| {
+            let table = report.to_string();
+            let row = table.lines().find_map(|line| line.trim_start().strip_prefix("seeds with figures"))?;
+            Some(row.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(counts(&report).unwrap(), ["0", "0", "0", "2"], "{report}");
+        assert_eq!(counts(&Report::read(root.path(), &ended[..2])), None, "all have figures, or none");
     }
 }

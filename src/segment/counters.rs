@@ -41,9 +41,9 @@ counters! {
     PolicyLagMax = 10,
     /// Nanoseconds stepping environments.
     EnvironmentNs = 11,
-    /// Nanoseconds choosing actions.
+    /// Nanoseconds taking over parameters and choosing actions.
     InferenceNs = 12,
-    /// Nanoseconds staging, flushing and reading parameters.
+    /// Nanoseconds staging and flushing.
     InsertNs = 13,
     /// Nanoseconds waiting for the rate limiter.
     LimiterWaitNs = 14,
@@ -51,7 +51,7 @@ counters! {
     ReplayNs = 15,
     /// Nanoseconds in forward and backward passes and the optimizer.
     ComputeNs = 16,
-    /// Nanoseconds exchanging gradients.
+    /// Nanoseconds waiting for other learners and adding up gradients.
     ExchangeNs = 17,
     /// Nanoseconds publishing parameters.
     PublishNs = 18,

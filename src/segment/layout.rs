@@ -74,6 +74,13 @@ named! {
     }
 }
 
+impl Region {
+    /// Its name as people read it.
+    pub fn words(self) -> String {
+        self.name().replace('_', " ")
+    }
+}
+
 /// Declares the struct of all sizes, and its list for the header, which has them in the order of the declaration.
 macro_rules! sizes {
     (
@@ -330,13 +337,9 @@ impl SegmentSizes {
         (8 + self.staged_transitions * self.staged_words()).next_multiple_of(16)
     }
 
-    /// The largest capacity with which the segment takes at most `budget_bytes`; `None` when nothing fits.
-    pub fn largest_capacity(&self, budget_bytes: usize) -> Option<usize> {
-        // As many frames per transition, but never fewer than what is staged may name.
-        let frames = |capacity: usize| match self.frames {
-            0 => 0,
-            frames => (frames as f64 * capacity as f64 / self.capacity as f64).ceil().max(LEAST_FRAMES as f64) as usize,
-        };
+    /// The largest capacity with which the segment, with as many frames as `frames` has for it, takes at most `budget_bytes`; `None` when
+    /// nothing fits.
+    pub fn largest_capacity(&self, budget_bytes: usize, frames: impl Fn(usize) -> usize) -> Option<usize> {
         let fits = |capacity| {
             let layout = Layout::new(Self { capacity, frames: frames(capacity), ..*self });
             layout.is_ok_and(|layout| layout.total_bytes() <= budget_bytes)
@@ -421,10 +424,10 @@ mod tests {
     #[test]
     fn the_largest_capacity_fits_and_one_more_does_not() {
         let budget_bytes = 5_000_000;
-        let capacity = cartpole().largest_capacity(budget_bytes).unwrap();
+        let capacity = cartpole().largest_capacity(budget_bytes, |_| 0).unwrap();
         let bytes = |capacity| Layout::new(SegmentSizes { capacity, ..cartpole() }).unwrap().total_bytes();
         assert!(bytes(capacity) <= budget_bytes && bytes(capacity + 1) > budget_bytes);
-        assert_eq!(cartpole().largest_capacity(1_000), None);
+        assert_eq!(cartpole().largest_capacity(1_000, |_| 0), None);
     }
 
     #[test]

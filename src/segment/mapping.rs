@@ -19,6 +19,9 @@ use super::SegmentError;
 use super::object::{Access, Object, remove};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+/// Bytes that are reserved at once where signals interrupt that: a tenth of a millisecond's work.
+const PIECE_BYTES: i64 = 256 << 10;
+
 pub(super) struct Mapping {
     base: NonNull<u8>,
     length_bytes: usize,
@@ -123,13 +126,18 @@ impl Mapping {
         let alive = locked(&self.alive);
         let Some(file) = &*alive else { return Ok(()) };
         let length = i64::try_from(self.length_bytes).unwrap_or(i64::MAX);
-        loop {
-            match posix_fallocate(file.as_fd(), 0, length) {
-                Ok(()) => return Ok(()),
-                Err(Errno::EINTR) => {}
+        // All at once first: what can never fit is refused before anything is taken. Older kernels end the call at any signal and take back
+        // what it has reserved, so whoever has a timer would begin again for ever; what earlier calls have reserved stays.
+        let (mut reserved, mut most) = (0, length);
+        while reserved < length {
+            let piece = most.min(length - reserved);
+            match posix_fallocate(file.as_fd(), reserved, piece) {
+                Ok(()) => reserved += piece,
+                Err(Errno::EINTR) => most = PIECE_BYTES,
                 Err(error) => return Err(SegmentError::NoRoom { needed_bytes: self.length_bytes, source: error.into() }),
             }
         }
+        Ok(())
     }
 
     /// Ask for huge pages. A wish: where the kernel's `shmem_enabled` is `never` this changes nothing and may fail.

@@ -4,8 +4,9 @@
 //! which together are never reused within a boot.
 //!
 //! A slot goes Free -> Reserved -> Live -> Free, each step by compare-and-swap of one word that holds state, generation
-//! and process id. Every other word of a slot is written only by who is named in it: a step that fails has changed
-//! nothing of somebody else's.
+//! and process id. Every other word of a slot is written only by who is named in it, so that a step that fails has changed
+//! nothing of somebody else's; but for the place in line, which others may pass over, the count of replacements, which is
+//! the supervisor's, and what a repair says there.
 
 use std::borrow::Cow;
 

@@ -65,7 +65,7 @@ named! {
         LimiterWait = "waiting for the rate limiter",
         /// Waiting for the first parameters.
         ParameterWait = "waiting for parameters",
-        /// Drawing a batch.
+        /// Drawing a batch; of a participant of a shared replay, that it has drawn.
         Sample = "sampling",
         /// Computing an update.
         Compute = "computing",

@@ -12,7 +12,8 @@ use crate::replay::leaderless::InTheWay;
 use crate::replay::staging::TransitionWriter;
 use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
 
-/// How long a process that draws may take to be started anew, once it was killed.
+/// How long whoever is to draw next may take: to be started anew, once it was killed, or to draw, where it has only written priorities
+/// back.
 const ABSENCE: Duration = Duration::from_secs(10);
 
 /// What a process needs to write.
@@ -72,7 +73,7 @@ impl Standalone {
         self.wait_at_gate(&mut patience)?;
         let mut writing = patience.lock(&sides.writing)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
-        let place = participant.place(&self.company, &self.segment, &self.schema, true)?;
+        let place = self.place(participant, true, &mut patience)?;
         if let Some(errors) = errors {
             self.priorities_of(errors, priorities);
         }
@@ -172,7 +173,7 @@ impl Standalone {
             StandaloneError::Busy => self.rate_limited(),
             error => error,
         })?;
-        let place = patience.lock(&sides.writing)?.participant.place(&self.company, &self.segment, &self.schema, true)?;
+        let place = self.place(&mut patience.lock(&sides.writing)?.participant, true, patience)?;
         let mut turn = self.limiter.turn(&self.segment, place);
         self.wait_to_add(patience, &mut turn)?;
         Ok((turn, line))

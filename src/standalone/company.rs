@@ -7,7 +7,7 @@ use crate::replay::{Schema, leaderless};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
-use crate::segment::processes::{Phase, SlotState};
+use crate::segment::processes::{Phase, ProcessSlot, SlotState};
 
 /// Whom a replay is shared with.
 pub(super) enum Company {
@@ -61,8 +61,16 @@ impl Company {
         if segment.control().run_state() == RunState::Stopping { Err(StandaloneError::Stopped) } else { Ok(()) }
     }
 
+    /// Let others know, by the place of a process that draws, that it does, for as long as it has the place: who only writes priorities
+    /// back has such a place too.
+    pub(super) fn tell_of_drawing(&self, place: ProcessSlot<'_>) {
+        if matches!(self, Self::Participants) && place.phase() != Some(Phase::Sample) {
+            place.enter(Phase::Sample);
+        }
+    }
+
     /// Whether processes have drawn from the replay, and none is left that does. How they went: `true` when each of them said
-    /// so, `false` when one was killed, which may be started anew.
+    /// so, `false` when one was killed, which may be started anew, or somebody is there who has only written priorities back.
     pub(super) fn nobody_draws(&self, segment: &Segment) -> Option<bool> {
         let Self::Participants = self else { return None };
         let drawing_places = || segment.processes().iter().skip(segment.layout().sizes().stagers);
@@ -72,6 +80,8 @@ impl Company {
         }
         drawing_places().try_fold(true, |all_left, place| match place.state() {
             SlotState::Free => Some(all_left && (place.generation() == 0 || place.phase() == Some(Phase::Leaving))),
+            // Perhaps it is about to draw.
+            SlotState::Live if place.phase() != Some(Phase::Sample) => Some(false),
             SlotState::Reserved | SlotState::Live => None,
         })
     }

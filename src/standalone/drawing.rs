@@ -11,6 +11,7 @@ use super::participant::Participant;
 use super::patience::Patience;
 use super::{Standalone, StandaloneError, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
+use crate::segment::processes::ProcessSlot;
 
 /// Looks at a transition that is being written before it counts as torn, and the pause before each but the first few: its
 /// writer may be waiting for a processor.
@@ -69,7 +70,10 @@ impl Standalone {
         let beta = beta.unwrap_or_else(|| self.beta() as f32);
         let mut reading = patience.lock(&self.sides().reading)?;
         let Reading { participant, random, .. } = &mut *reading;
-        self.with_reader(participant, &mut patience, |replay| Ok(replay.sample_rows(rows, beta, random)?))
+        self.with_reader(participant, &mut patience, |replay, place| {
+            self.company.tell_of_drawing(place);
+            Ok(replay.sample_rows(rows, beta, random)?)
+        })
     }
 
     /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
@@ -118,7 +122,7 @@ impl Standalone {
             return Err(StandaloneError::Stale { stale: count, all: slots.len(), slot });
         }
         self.priorities_of(errors, priorities);
-        self.with_reader(participant, &mut patience, |replay| {
+        self.with_reader(participant, &mut patience, |replay, _| {
             let slots: &[usize] = bytemuck::cast_slice(slots);
             Ok(replay.update_named(slots, now, priorities.iter().map(|&priority| Priority::from_f32(priority))))
         })
@@ -176,15 +180,15 @@ impl Standalone {
         &self,
         participant: &mut Participant,
         patience: &mut Patience<'_>,
-        work: impl FnOnce(&mut Replay<'_>) -> Result<T, StandaloneError>,
+        work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, StandaloneError>,
     ) -> Result<T, StandaloneError> {
         // One place serves both sides of a guest, so only one may be inside an operation.
         let is_guest = matches!(self.company, Company::Run { .. });
         let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
-        let place = participant.place(&self.company, &self.segment, &self.schema, is_guest)?;
+        let place = self.place(participant, is_guest, patience)?;
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
-        let result = work(&mut replay);
+        let result = work(&mut replay, place);
         participant.scratch = replay.into_scratch();
         result
     }

@@ -55,6 +55,23 @@ pub enum StandaloneError {
         /// Why.
         reason: String,
     },
+    /// A run of whose rows each is for one of its learners.
+    #[error(
+        "the run learns from fragments of trajectories ({algorithm}), each of which is taken once by one of its learners: there is nothing \
+         that a program from outside could do to them; attach to a run that learns from transitions"
+    )]
+    Fragments {
+        /// Name of its algorithm.
+        algorithm: String,
+    },
+    /// Nobody shares it any more.
+    #[error("there is no shared replay `{name}` ({reason}): whoever shared it has closed it or has ended; open one that is there")]
+    Gone {
+        /// Name of the object.
+        name: String,
+        /// What the system said.
+        reason: String,
+    },
     /// Everybody's places are taken.
     #[error("all {participants} participants are there already; give the replay more (participants=)")]
     Full {
@@ -64,6 +81,15 @@ pub enum StandaloneError {
     /// Nothing can be drawn.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// Nothing can be found in a tree alone.
+    #[error("all leaves of the tree are zero: update some of them first")]
+    AllZero,
+    /// The sums of a tree alone changed with every look for a leaf.
+    #[error("other threads kept changing the tree in {rounds} looks for a leaf; try again, or have them change it less often")]
+    Contended {
+        /// Times looked.
+        rounds: usize,
+    },
     /// An index beyond the capacity.
     #[error("index {index} is out of range: the replay has {capacity} slots")]
     Index {

@@ -38,7 +38,7 @@ use crate::segment::counters::Counter;
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::ProcessSlot;
 use crate::segment::system::{count_forks, remove_if_dead};
-use crate::segment::{Description, Segment};
+use crate::segment::{Description, Segment, SegmentError};
 use crate::sync::{AtomicBool, Ordering};
 use adding::Writing;
 use company::Company;
@@ -59,8 +59,9 @@ pub struct Standalone {
     is_closing: AtomicBool,
 }
 
-/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`, and, for a second at most,
-/// by whoever takes a place while the dead have all.
+/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`, and, for a second or so,
+/// by whoever takes a place while the dead have all: a signal handler that uses the same side just then waits for itself, unless it has a
+/// time limit.
 struct Sides {
     /// Held by the thread that waits for the rate limiter to add: a place has one turn.
     waiting: Mutex<()>,
@@ -108,9 +109,13 @@ impl Standalone {
     /// The shared replay called `name`.
     ///
     /// # Errors
-    /// As [`Segment::attach`], and where the segment is a run's, or its options cannot be used.
+    /// [`StandaloneError::Gone`] where there is none; otherwise as [`Segment::attach`], and where the segment is a run's, or its options
+    /// cannot be used.
     pub fn open(name: &str, seed: Option<u64>) -> Result<Self, StandaloneError> {
-        let segment = Segment::attach(name)?;
+        let segment = Segment::attach(name).map_err(|error| match error {
+            SegmentError::Open { name, reason } => StandaloneError::Gone { name, reason },
+            error => error.into(),
+        })?;
         let unreadable = |reason: String| StandaloneError::Options { reason };
         let options: Options = toml::from_str(&segment.description()?.config_toml)
             .map_err(|error| unreadable(format!("`{name}` is no replay of its own ({})", error.message())))?;
@@ -144,13 +149,7 @@ impl Standalone {
         let description = segment.description()?;
         let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
         if config.rows() == Rows::Fragments {
-            return Err(StandaloneError::Options {
-                reason: format!(
-                    "the run learns from fragments of trajectories ({}), each of which is taken once by one of its learners: there is nothing that \
-                     a program from outside could do to them; attach to a run that learns from transitions",
-                    config.algorithm.name
-                ),
-            });
+            return Err(StandaloneError::Fragments { algorithm: config.algorithm.name });
         }
         let unknown = || StandaloneError::Options { reason: "the run's fields have unknown types".into() };
         let schema = Schema::from_description(&description.fields).ok_or_else(unknown)?;
@@ -201,15 +200,17 @@ impl Standalone {
     }
 
     /// A child of a fork takes part anew, and what it draws is its own. Of a replay that is its process's alone it has a
-    /// copy: as it was, or, if a thread of the parent was at work in it, repaired.
+    /// copy: as it was but for that, or, if a thread of the parent was at work in it, repaired.
     fn sides_of_a_child(&self, inherited: &Sides) -> Sides {
         if matches!(self.company, Company::Nobody) {
             if let (Ok(_), Ok(mut writing), Ok(mut reading)) =
                 (inherited.waiting.try_lock(), inherited.writing.try_lock(), inherited.reading.try_lock())
             {
                 let writing = std::mem::replace(&mut *writing, Writing::new(&self.options));
-                let reading = std::mem::replace(&mut *reading, Reading::new(None));
-                return Sides::new(writing, reading);
+                // All but the generator: the parent draws on with it, and so would every other child.
+                let mut own = Reading::new(None);
+                std::mem::swap(&mut own.participant, &mut reading.participant);
+                return Sides::new(writing, own);
             }
             leaderless::take_over(&self.segment, &self.schema);
         }
@@ -345,6 +346,11 @@ impl Standalone {
         // A copy of a replay is repaired before anybody looks at it.
         self.sides();
         ReplayView::new(&self.segment, self.schema.clone())
+    }
+
+    /// The place of `participant`, taken first if need be, as [`Participant::place`] has it.
+    fn place(&self, participant: &mut Participant, stages: bool, patience: &mut Patience<'_>) -> Result<ProcessSlot<'_>, StandaloneError> {
+        participant.place(&self.company, &self.segment, &self.schema, stages, &mut || self.wait_for_repairer(patience))
     }
 
     fn hold<'s>(&'s self, place: ProcessSlot<'s>, scratch: Scratch) -> Replay<'s> {

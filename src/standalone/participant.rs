@@ -1,7 +1,5 @@
 //! A place in the process table, taken by this process for one kind of work.
 
-use std::time::Duration;
-
 use super::StandaloneError;
 use super::company::Company;
 use crate::rendezvous::Attachment;
@@ -12,9 +10,8 @@ use crate::sync::monotonic_ns;
 
 /// How often a participant looks whether another has died, and a guest whether its run has ended.
 const LOOK_INTERVAL_NS: u64 = 1_000_000_000;
-/// Looks for a free place while dead processes have some, and the pause between two: somebody may be about to repair after them.
-const LOOKS: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long a place is waited for while dead processes have some: somebody may be about to repair after them.
+const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// One side of a process's work, writing or reading, with a place of its own: both may go on at once in two threads.
 #[derive(Default)]
@@ -39,13 +36,14 @@ impl Participant {
     }
 
     /// The place, taken first if need be: among those that stage transitions when `stages`. Now and then looks after the
-    /// others.
+    /// others. `pause` waits a moment for somebody who repairs, and says when not to wait for more.
     pub(super) fn place<'a>(
         &mut self,
         company: &Company,
         segment: &'a Segment,
         schema: &Schema,
         stages: bool,
+        pause: &mut dyn FnMut() -> Result<(), StandaloneError>,
     ) -> Result<ProcessSlot<'a>, StandaloneError> {
         let now = monotonic_ns();
         if now >= self.next_look_ns {
@@ -57,7 +55,7 @@ impl Participant {
         company.check(segment)?;
         let slot = match &self.place {
             Some(place) => place.slot,
-            None => self.place.insert(Place::take(company, segment, schema, stages)?).slot,
+            None => self.place.insert(Place::take(company, segment, schema, stages, pause)?).slot,
         };
         Ok(segment.processes().slot(slot))
     }
@@ -95,7 +93,13 @@ impl Participant {
 }
 
 impl Place {
-    fn take(company: &Company, segment: &Segment, schema: &Schema, stages: bool) -> Result<Self, StandaloneError> {
+    fn take(
+        company: &Company,
+        segment: &Segment,
+        schema: &Schema,
+        stages: bool,
+        pause: &mut dyn FnMut() -> Result<(), StandaloneError>,
+    ) -> Result<Self, StandaloneError> {
         if let Company::Run { .. } = company {
             let attachment = company.attach_again(segment)?;
             occupy(segment, &attachment)?;
@@ -110,7 +114,7 @@ impl Place {
                 generation.is_some_and(|generation| slot.occupy(std::process::id(), generation))
             })
         };
-        let (mut may_be_freed, mut looks) = (true, 0);
+        let (mut may_be_freed, give_up_ns) = (true, monotonic_ns() + PATIENCE_NS);
         loop {
             if let Some(slot) = free() {
                 return Ok(Self { slot: slot.index(), _attachment: None });
@@ -118,15 +122,14 @@ impl Place {
             if !may_be_freed {
                 return Err(StandaloneError::Full { participants: sizes.stagers });
             }
-            if looks == LOOKS {
+            if monotonic_ns() >= give_up_ns {
                 return Err(StandaloneError::unrepaired(segment));
             }
-            looks += 1;
             // Places of the dead are free only after they have been repaired after, by this process or by another that is at it.
             leaderless::sweep(segment, schema);
             may_be_freed = places.clone().any(|index| segment.processes().slot(index).dead_owner().is_some());
             if may_be_freed {
-                std::thread::sleep(PAUSE);
+                pause()?;
             }
         }
     }

@@ -71,7 +71,7 @@ fn update_half(replay: &Standalone) {
     let halfway = catch_unwind(AssertUnwindSafe(|| {
         patience(|mut patience| {
             let mut reading = patience.lock(&sides.reading).unwrap();
-            replay.with_reader(&mut reading.participant, &mut patience, |view| {
+            replay.with_reader(&mut reading.participant, &mut patience, |view, _| {
                 let slots: Vec<usize> = (0..ROWS).collect();
                 let tags: Vec<u64> = slots.iter().map(|&slot| view.leaf_tag(slot).unwrap()).collect();
                 let priorities = slots.iter().map(|&slot| {
@@ -195,6 +195,21 @@ fn who_drew_before_a_replay_was_saved_is_not_missed_once_it_is_loaded() {
 }
 
 #[test]
+fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
+    let learner = filled(true);
+    let mut rows = learner.batch(8);
+    patience(|patience| learner.sample(&mut rows.as_rows(), None, patience)).unwrap();
+    let [feeder, judge] = [(), ()].map(|()| Standalone::open(learner.name().unwrap(), None).unwrap());
+    patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
+    let nobody_draws = || feeder.company.nobody_draws(&feeder.segment);
+    assert_eq!(nobody_draws(), None, "the learner does");
+    drop(learner);
+    assert_eq!(nobody_draws(), Some(false), "the judge may be about to");
+    drop(judge);
+    assert_eq!(nobody_draws(), Some(true));
+}
+
+#[test]
 fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let alone = Options { participants: 1, ..replay(false).options().clone() };
@@ -223,14 +238,47 @@ fn names_of_what_was_cleared_are_stale() {
     assert_eq!(replay.priorities(Some(&slots)).unwrap(), [0.0; 8]);
 }
 
-#[test]
-fn the_place_of_a_dead_process_is_waited_for_while_somebody_else_repairs() {
+/// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.
+fn of_the_dead() -> Standalone {
     let options = Options { participants: 1, ..replay(true).options().clone() };
     let replay = Standalone::create(options, true, Some(1)).unwrap();
-    let place = replay.segment.processes().slot(0);
-    let generation = place.reserve(Role::Participant, 0).unwrap();
-    assert!(place.occupy(0x7fff_ffff, generation), "by a process that nobody is");
-    beside_a_repair(&replay, || assert_eq!(add(&replay, &[0; 4], 1), [0]));
+    let writer = Standalone::open(replay.name().unwrap(), None).unwrap();
+    add(&writer, &[0; 4], 1);
+    drop(writer);
+    for place in replay.segment.processes().iter() {
+        let generation = place.reserve(Role::Participant, place.index()).unwrap();
+        assert!(place.occupy(0x7fff_ffff, generation));
+    }
+    replay
+}
+
+#[test]
+fn the_place_of_a_dead_process_is_waited_for_while_somebody_else_repairs() {
+    let replay = of_the_dead();
+    beside_a_repair(&replay, || assert_eq!(add(&replay, &[0; 4], 1), [1]));
+}
+
+#[test]
+fn whoever_waits_for_the_place_of_a_dead_process_is_asked_whether_to_wait_on() {
+    let replay = of_the_dead();
+    begin_repair(&replay);
+    let ends = |timeout, go_on: &mut dyn FnMut() -> bool| {
+        let added = replay.add(&[&[0; 4]], 1, None, &[], Patience::new(timeout, &mut *go_on), &mut Vec::new());
+        let drawn = replay.sample(&mut replay.batch(1).as_rows(), None, Patience::new(timeout, go_on));
+        [added.unwrap_err(), drawn.unwrap_err()]
+    };
+    let interrupted = ends(None, &mut || false);
+    assert!(matches!(interrupted, [StandaloneError::Interrupted, StandaloneError::Interrupted]), "{interrupted:?}");
+    let mut looks = 0;
+    let late = ends(Some(Duration::ZERO), &mut || {
+        looks += 1;
+        true
+    });
+    assert!(matches!(late, [StandaloneError::Repairing { .. }, StandaloneError::Repairing { .. }]), "{late:?}");
+    assert_eq!(looks, 2, "one each, since no time was left");
+    replay.close();
+    let closed = ends(None, &mut || true);
+    assert!(matches!(closed, [StandaloneError::Closed, StandaloneError::Closed]), "{closed:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::options::FANOUT;
 use super::per_process::PerProcess;
 use super::{StandaloneError, check_errors};
 use crate::replay::sum_tree::Differences;
-use crate::replay::{Priority, SampleError, SumTree};
+use crate::replay::{Priority, SumTree};
 use crate::segment::PrivateWords;
 use crate::segment::layout::MAX_CAPACITY;
 use crate::segment::system::count_forks;
@@ -103,13 +103,13 @@ impl StandaloneTree {
     /// place for each.
     ///
     /// # Errors
-    /// [`StandaloneError::Sample`] while all leaves are zero, or where other threads keep changing the sums on the way;
-    /// [`StandaloneError::OutOfRange`] for a target below 0 or above the total.
+    /// [`StandaloneError::AllZero`] while all leaves are zero; [`StandaloneError::Contended`] where other threads keep changing the sums on
+    /// the way; [`StandaloneError::OutOfRange`] for a target below 0 or above the total.
     pub fn find(&self, targets: &[f64], found: &mut [i64]) -> Result<(), StandaloneError> {
         let tree = self.tree();
         let total = tree.total();
         if total == 0 {
-            return Err(SampleError::Empty.into());
+            return Err(StandaloneError::AllZero);
         }
         let most = Priority::sum_to_f64(total);
         if let Some(&value) = targets.iter().find(|target| !(0.0..=most).contains(*target)) {
@@ -130,14 +130,14 @@ impl StandaloneTree {
     fn find_again(&self, tree: &SumTree<'_>, target: f64) -> Result<usize, StandaloneError> {
         for _ in 0..ROUNDS {
             let mut leaf = [SumTree::NOWHERE];
-            let last = tree.total().checked_sub(1).ok_or(SampleError::Empty)?;
+            let last = tree.total().checked_sub(1).ok_or(StandaloneError::AllZero)?;
             tree.find(&mut [Priority::sum_from_f64(target).min(last)], &mut leaf);
             if leaf[0] != SumTree::NOWHERE {
                 return Ok(leaf[0]);
             }
             std::thread::yield_now();
         }
-        Err(SampleError::Contended { missing: 1, rounds: ROUNDS }.into())
+        Err(StandaloneError::Contended { rounds: ROUNDS })
     }
 
     /// What leaves hold; `None` for all.

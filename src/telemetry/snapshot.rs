@@ -274,10 +274,10 @@ pub struct ActorTime {
     /// Stepping environments.
     #[serde(rename = "actor_environment_s")]
     pub environment_s: f64,
-    /// Choosing actions.
+    /// Taking over parameters and choosing actions.
     #[serde(rename = "actor_inference_s")]
     pub inference_s: f64,
-    /// Staging and flushing transitions, and reading new parameters.
+    /// Staging and flushing.
     #[serde(rename = "actor_insert_s")]
     pub insert_s: f64,
     /// Waiting for the rate limiter.
@@ -308,7 +308,7 @@ pub struct LearnerTime {
     /// Forward and backward passes and the optimizer.
     #[serde(rename = "learner_compute_s")]
     pub compute_s: f64,
-    /// Waiting for the other learners' gradients and adding them up.
+    /// Waiting for other learners and adding up gradients.
     #[serde(rename = "learner_exchange_s")]
     pub exchange_s: f64,
     /// Publishing parameters.

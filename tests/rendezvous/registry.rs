@@ -150,6 +150,8 @@ fn an_unknown_run_is_answered_with_those_that_run() {
     let place = Place::new();
     let error = || place.registry.find(4_000_000).unwrap_err().to_string();
     assert!(error().contains("4000000") && error().contains("nothing is running"), "{}", error());
+    let looked_in = format!("the runs in {}", place.registry.folder().display());
+    assert!(error().contains(&looked_in) && error().contains("XDG_RUNTIME_DIR"), "{}", error());
     let _announcement = place.announce(&place.record()).unwrap();
     let running = format!("running now: {} (Test-v0)", std::process::id());
     assert!(error().contains(&running) && error().contains("inspect"), "{}", error());

@@ -33,7 +33,7 @@ pub(crate) enum Task {
         #[arg(long)]
         fast: bool,
         /// Run this stage alone
-        #[arg(long, value_name = "STAGE", value_parser = PossibleValuesParser::new(test::stage_names()))]
+        #[arg(long, value_name = "STAGE", conflicts_with = "fast", value_parser = PossibleValuesParser::new(test::stage_names()))]
         only: Option<String>,
     },
     /// Fetch libtorch and make the Python that environments run in, where they are missing
@@ -79,4 +79,16 @@ pub(crate) enum Task {
     },
     /// Say what is missing on this machine, and the command that installs it
     Doctor,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_chosen_in_one_way() {
+        let is_understood = |words: &[&str]| Arguments::try_parse_from([&["xtask", "test"], words].concat()).is_ok();
+        assert!(is_understood(&["--fast"]) && is_understood(&["--only", "lints"]));
+        assert!(!is_understood(&["--fast", "--only", "lints"]));
+    }
 }

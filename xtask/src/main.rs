@@ -28,7 +28,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use arguments::{Arguments, Task};
-use libtorch::Devices;
+use libtorch::{Devices, Profile};
 use report::say;
 
 fn main() -> ExitCode {
@@ -42,8 +42,8 @@ fn main() -> ExitCode {
 }
 
 fn set_up(devices: Devices) -> Result<()> {
-    say(format!("libtorch is ready: {}.", libtorch::provide(devices)?));
-    let environments = python::provide()?;
+    let (libtorch, environments) = (libtorch::provide(devices)?, python::provide()?);
+    say(format!("libtorch is ready: {}.", libtorch.loaded_on_demand(Profile::Release)));
     if environments.are_in_python() {
         say(environments.to_string());
     }

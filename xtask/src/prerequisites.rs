@@ -79,9 +79,26 @@ pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
     [python_with_pip(), space("disk space to fetch libtorch", &workspace::root(), needed_bytes)]
 }
 
-/// A C++ compiler that finds its standard library: torch-sys compiles C++ with `$CXX`, else with `c++`.
+/// The C++ compiler that torch-sys is compiled with, `$CXX` or else `c++`, and without arguments.
+pub(crate) fn cpp_command() -> Command {
+    command_of(&cpp_name())
+}
+
+/// As the build takes it: a program, or one with what goes before its other arguments, such as `ccache g++`.
+fn command_of(compiler: &str) -> Command {
+    let mut words = if Path::new(compiler).exists() { vec![compiler] } else { compiler.split_whitespace().collect() }.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
+}
+
+fn cpp_name() -> String {
+    std::env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".to_owned())
+}
+
+/// A C++ compiler that finds its standard library.
 pub(crate) fn cpp_compiler() -> Check {
-    let compiler = std::env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".to_owned());
+    let compiler = cpp_name();
     let outcome = if compiles_cpp(&compiler) {
         Ok(format!("{compiler} compiles C++17"))
     } else {
@@ -91,11 +108,7 @@ pub(crate) fn cpp_compiler() -> Check {
 }
 
 fn compiles_cpp(compiler: &str) -> bool {
-    // As the build takes it: a program, or one with what goes before its other arguments, such as `ccache g++`.
-    let words = if Path::new(compiler).exists() { vec![compiler] } else { compiler.split_whitespace().collect() };
-    let Some((program, first)) = words.split_first() else { return false };
-    let child = Command::new(program)
-        .args(first)
+    let child = command_of(compiler)
         .args(["-std=c++17", "-fsyntax-only", "-x", "c++", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::libtorch::{self, Devices, Libtorch};
+use crate::libtorch::{self, Devices, Libtorch, Profile};
 use crate::python::{self, Environments};
 use crate::report::say;
 use crate::stages::{self, Stage};
@@ -50,7 +50,7 @@ const DEFINITIONS: [Definition; 17] = [
         "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
     ),
     stage("lints", true, "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
-    // All in one process: in one for each, libtorch's start would take longer than the tests. One after the other: what a test forks while
+    // All in one process: where libtorch is loaded at the start, one for each would take longer than the tests. One after the other: what a test forks while
     // the result of another is printed has a standard output that stays locked for ever.
     stage("unit-tests", true, "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
     stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
@@ -89,7 +89,8 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .collect();
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         prerequisites::require([prerequisites::cpp_compiler()])?;
-        Some((libtorch::provide(Devices::Cpu)?, python::provide()?))
+        let (libtorch, environments) = (libtorch::provide(Devices::Cpu)?, python::provide()?);
+        Some((libtorch.loaded_on_demand(Profile::Dev), environments))
     } else {
         None
     };

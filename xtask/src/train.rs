@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::libtorch::{self, Devices, Libtorch};
+use crate::libtorch::{self, Devices, Libtorch, Profile};
 use crate::report::say;
 use crate::{prerequisites, python, workspace};
 
@@ -20,10 +20,10 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
     prerequisites::require([prerequisites::cpp_compiler()])?;
-    let libtorch = libtorch::provide(Devices::Cpu)?;
-    let environments = python::provide()?;
+    let (libtorch, environments) = (libtorch::provide(Devices::Cpu)?, python::provide()?);
+    let libtorch = libtorch.loaded_on_demand(Profile::Release);
     let supervisor = build_supervisor(&libtorch, &environments)?;
-    let mut command = Command::new(&supervisor);
+    let mut command = supervisor_command(&supervisor, &libtorch);
     command.arg(&config).args(arguments);
     Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
 }
@@ -71,6 +71,16 @@ fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) ->
     executable.context("cargo built no supervisor")
 }
 
+/// The supervisor with the packages that were set up. It would take those of an active environment before them, which are meant only where
+/// the PyTorch of that one is linked.
+fn supervisor_command(supervisor: &Path, libtorch: &Libtorch) -> Command {
+    let mut command = Command::new(supervisor);
+    if !matches!(libtorch, Libtorch::Python) {
+        command.env_remove("VIRTUAL_ENV");
+    }
+    command
+}
+
 /// The path of the supervisor, if this line of cargo's messages tells it.
 fn supervisor_executable(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
@@ -95,6 +105,16 @@ mod tests {
         ] {
             assert_eq!(supervisor_executable(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn an_active_environment_is_left_out_unless_its_pytorch_is_linked() {
+        let leaves_out = |libtorch: Libtorch| {
+            let command = supervisor_command(Path::new("supervisor"), &libtorch);
+            command.get_envs().any(|(name, value)| name == "VIRTUAL_ENV" && value.is_none())
+        };
+        assert!(leaves_out(Libtorch::Fetched) && leaves_out(Libtorch::Chosen(PathBuf::from("/opt/libtorch"))));
+        assert!(!leaves_out(Libtorch::Python));
     }
 
     #[test]

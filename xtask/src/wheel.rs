@@ -81,6 +81,8 @@ fn command_with_libtorch(programs: &Path, target: &Path) -> Command {
     let mut command = package::command(programs, "cargo");
     command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--target", Processor::HOST.target(), "--target-dir"]);
     command.arg(target).args(["--", "-C", "strip=symbols"]);
+    // PyTorch's, which the interpreter has loaded before.
+    command.env("SHOAL_LIBTORCH_AT_START", "1");
     command
 }
 

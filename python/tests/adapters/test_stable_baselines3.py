@@ -350,6 +350,19 @@ def test_without_priorities_training_is_that_of_stable_baselines3(name, n_steps)
 
 
 @pytest.mark.parametrize("name", PAIRS)
+def test_what_is_logged_of_training_is_what_stable_baselines3_logs_and_the_replay(name):
+    ours, theirs, env, options = PAIRS[name]
+
+    def logged(algorithm):
+        model = algorithm("MlpPolicy", env, seed=3, device="cpu", **deepcopy(options)).learn(80)
+        # Two, since TD3 trains its actor in every other.
+        model.train(2, 32)
+        return {key for key in model.logger.name_to_value if not key.startswith(("rollout/", "time/"))}
+
+    assert logged(ours) == logged(theirs) | {"replay/beta", "replay/max_priority"}
+
+
+@pytest.mark.parametrize("name", PAIRS)
 def test_training_changes_priorities_and_beta_reaches_one(name):
     algorithm, _, env, options = PAIRS[name]
     model = algorithm(

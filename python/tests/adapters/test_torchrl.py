@@ -13,6 +13,7 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.scheduler import LinearScheduler
 from torchrl.envs import GymEnv, StepCounter, TransformedEnv
 from torchrl.modules import MLP, EGreedyModule, QValueActor
 from torchrl.objectives import DQNLoss, HardUpdate
@@ -78,6 +79,20 @@ def test_what_comes_out_is_what_went_in(make):
     assert_transitions(sample)
     assert set(sample["action"].tolist()) == {3 * number for number in range(13, 33)}
     torch.testing.assert_close(buffer[:]["action"].sort().values, 3 * torch.arange(13, 33))
+    for index in (0, -1, [2, -2]):
+        torch.testing.assert_close(buffer[index]["action"], buffer[:]["action"][index])
+
+
+@MAKERS
+def test_all_that_was_added_is_counted(make):
+    buffer = make(4)
+    assert buffer.write_count == buffer.stats()["write_count"] == 0
+    buffer.extend(transitions(range(4)))
+    buffer.extend(transitions(range(4, 8)))
+    buffer.add(transitions([8])[0])
+    assert buffer.write_count == buffer.stats()["write_count"] == 9
+    buffer.empty()
+    assert buffer.write_count == buffer.stats()["write_count"] == 0
 
 
 @MAKERS
@@ -97,6 +112,26 @@ def test_td_errors_reach_the_tree_and_weights_follow_the_formula(make):
     weights = (12 * expected[sample["index"].numpy()] / expected.sum()) ** -BETA
     np.testing.assert_allclose(sample["priority_weight"], weights / weights.max(), rtol=1e-4)
     assert_transitions(sample)
+
+
+@MAKERS
+@pytest.mark.parametrize("is_filled_first", [True, False])
+def test_the_schedulers_of_torchrl_anneal_beta(make, is_filled_first):
+    buffer = make()
+    if is_filled_first:
+        buffer.extend(transitions(range(12)))
+    scheduler = LinearScheduler(buffer, "beta", 1.0, 4)
+    scheduler.step()
+    assert buffer.sampler.beta == pytest.approx(BETA + (1 - BETA) / 4)
+    for _ in range(3):
+        scheduler.step()
+    assert buffer.sampler.beta == 1
+    if not is_filled_first:
+        buffer.extend(transitions(range(12)))
+    buffer.update_priority(torch.arange(12), torch.linspace(0.5, 3.0, 12))
+    sample = buffer.sample(64)
+    weights = 1 / tree(buffer)[sample["index"].numpy()]
+    np.testing.assert_allclose(sample["priority_weight"], weights / weights.max(), rtol=1e-4)
 
 
 @MAKERS
@@ -133,12 +168,13 @@ def test_what_is_dumped_is_loaded(make, tmp_path):
     buffer = make()
     buffer.extend(transitions(range(12)))
     buffer.update_priority(torch.arange(12), torch.linspace(0.0, 3.0, 12))
+    buffer.sampler.beta = 0.9
     buffer.dumps(tmp_path / "buffer")
     again = make()
     again.extend(transitions([0]))
     again.loads(tmp_path / "buffer")
     np.testing.assert_allclose(tree(again)[:12], tree(buffer)[:12], atol=2e-6)
-    assert len(again) == 12
+    assert len(again) == 12 and again.sampler.beta == 0.9
     assert_transitions(again.sample(64))
 
 

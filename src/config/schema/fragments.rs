@@ -4,13 +4,16 @@ use super::FRAGMENT_ALGORITHMS;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, between, whole};
 
+/// The fewest that there has to be room for.
+pub(crate) const LEAST_FRAGMENTS: usize = 64;
+
 table! {
     /// The fragments of trajectories that actors hand to learners, in order.
     [fragments] FragmentsConfig {
         /// Steps of one fragment. Where an episode is cut off by its time limit, its last fragment is shorter.
         length_steps: usize = 32, whole(1, 4_096), "environment steps", only FRAGMENT_ALGORITHMS;
         /// Fragments that wait for learners at most; `"none"` takes two batches, and what all actors complete at once.
-        capacity: Option<usize> = None, whole(1, 1 << 20), "fragments", only ["appo"];
+        capacity: Option<usize> = None, whole(LEAST_FRAGMENTS as u64, 1 << 20), "fragments", only ["appo"];
         /// What actors do when so many wait.
         on_full: OnFull = OnFull::Wait, Limits::Any, "", only ["appo"];
         /// Fragments whose parameters are older than this when a learner takes them are dropped, and counted.

@@ -14,7 +14,8 @@ table! {
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
-        /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those.
+        /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those. PPO's batch is what others
+        /// call a rollout, and an update takes one of its `algorithm.minibatches` parts.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size.
         learning_rate: f64 = 1e-3, positive_up_to(1.0), "";

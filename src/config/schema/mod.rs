@@ -27,6 +27,7 @@ pub use auto_encoder::AutoEncoderConfig;
 pub use checkpoint::{CheckpointConfig, KeepReplay};
 pub use environment::EnvironmentConfig;
 pub use evaluator::EvaluatorConfig;
+pub(crate) use fragments::LEAST_FRAGMENTS;
 pub use fragments::{FragmentsConfig, OnFull};
 pub use learner::{LearnerConfig, Split};
 pub use machine::{AfterSupervisor, MachineConfig};

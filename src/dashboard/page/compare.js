@@ -39,9 +39,10 @@ export class Compare {
       const name = element("button", { textContent: card.name, title: card.id });
       name.onclick = () => this.open(card.id);
       const metrics = card.metrics ?? {};
+      const state = { ended: (card.reason ?? "ended").split("\n")[0].slice(0, 40), unannounced: "not announced" }[card.state] ?? card.state;
       const perSecond = (key) => short(metrics[key] / metrics.training_s);
       const cells = [
-        box, name, element("span", { className: card.state }, card.state === "ended" ? (card.reason ?? "ended").split("\n")[0].slice(0, 40) : card.state),
+        box, name, element("span", { className: card.state }, state),
         card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
         score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];

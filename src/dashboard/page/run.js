@@ -194,14 +194,16 @@ export class Run {
     update($("facts"), [facts.join(" · ")]);
     $("facts").title = card.folder;
     const [reason, ...details] = (card.reason ?? "").split("\n");
-    const state = { running: "running", ended: `ended: ${reason}`, killed: "killed", kept: "kept in memory" }[card.state];
+    const states = { running: "running", ended: `ended: ${reason}`, killed: "killed", kept: "kept in memory", unannounced: "not announced" };
+    const state = states[card.state];
     $("state").className = `pill ${card.state}`;
     update($("state"), [state.length > 60 ? reason.split(":")[0] : state]);
     document.title = `${card.environment ?? card.name} · Shoal`;
-    const killed = `Supervisor ${card.supervisor_pid} was killed, is just beginning, or runs for another user or with another XDG_RUNTIME_DIR: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
+    const killed = `Supervisor ${card.supervisor_pid} was killed, or runs in another container or on another machine: it noted no end. If it wrote a checkpoint, "shoal resume ${card.folder_word}" goes on from there.`;
+    const unannounced = `Supervisor ${card.supervisor_pid} lives, and its run is not announced here: it is just beginning, or another user's, or has another XDG_RUNTIME_DIR, or this is a copy of its folder.`;
     const kept = `Supervisor ${card.supervisor_pid} is gone, and its run stays in memory: "shoal adopt ${card.folder_word}" goes on with it there.`;
     const failed = /^(failed|gave up): /.test(reason) ? [reason, ...details].join("\n") : "";
-    this.notice({ killed, kept }[card.state] ?? failed, "state");
+    this.notice({ killed, unannounced, kept }[card.state] ?? failed, "state");
     this.watch.showVideos(card.videos);
     if (card.state !== "running") {
       this.showBottleneck(card.bottleneck);

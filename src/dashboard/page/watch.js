@@ -10,6 +10,9 @@ export class Watch {
     this.shown = 0;
     this.videos = new Map();
     $("videos").replaceChildren();
+    // That of the run before would stay until the first of this one is there.
+    $("picture").removeAttribute("src");
+    $("caption").textContent = "";
     this.showPicture(null);
     this.showVideos([]);
   }
@@ -22,10 +25,13 @@ export class Watch {
     // The next one is asked for when this one is there.
     this.loading = true;
     const image = $("picture");
-    image.onload = image.onerror = () => (this.loading = false);
+    image.onerror = () => (this.loading = false);
+    image.onload = () => {
+      this.loading = false;
+      const kind = picture.drawn_as_bars ? "what it observes, since the environment draws nothing; " : "";
+      $("caption").textContent = `${kind}step ${grouped(picture.episode_steps)}, return ${score(picture.episode_return)}, with ${short(picture.updates)} updates`;
+    };
     image.src = `${this.base}/picture?${picture.version}`;
-    const kind = picture.drawn_as_bars ? "what it observes, since the environment draws nothing; " : "";
-    $("caption").textContent = `${kind}step ${grouped(picture.episode_steps)}, return ${score(picture.episode_return)}, with ${short(picture.updates)} updates`;
   }
 
   /** The newest first. Those that were there stay as they are, for somebody may be watching one. */

@@ -1,5 +1,7 @@
 //! What an agent observes, where the environment itself draws nothing: bars of numbers, or an image's own pixels.
 
+use std::borrow::Cow;
+
 use super::canvas::{BLUE, Canvas, GREY, PAPER, RED};
 use super::{Picture, screen};
 use crate::environments::ObservationSpace;
@@ -17,18 +19,28 @@ const MOST_SIDE: usize = 640;
 /// What an agent observes, for people to look at where the environment draws nothing: an image's own pixels, else bars of the first
 /// numbers. `observation` is one of `space`.
 pub fn bars(space: &ObservationSpace, observation: Values<'_>) -> Picture {
-    match (observation, space.shape.as_slice()) {
-        (Values::U8(bytes), &[channels, rows, columns]) if channels == 3 * space.stack && rows * columns > 0 => {
-            image(bytes, [rows, columns], [2, 1, 0])
+    match (shades(space, observation), space.shape.as_slice()) {
+        (Some(planes), &[channels, rows, columns]) if channels == 3 * space.stack => image(&planes, [rows, columns], [2, 1, 0]),
+        (Some(planes), &[.., rows, columns]) => image(&planes, [rows, columns], [0; 3]),
+        _ => match observation {
+            Values::U8(bytes) => drawn(bytes.iter().map(|&byte| f64::from(byte) / 255.0)),
+            Values::F32(values) => drawn(values.iter().map(|&value| squashed(f64::from(value)))),
+        },
+    }
+}
+
+/// The planes of an image, pixel after pixel: bytes, or floats that are bound to lie within 0 and 255, or within 0 and 1. Frames that are
+/// rows of numbers are no image, however many are stacked.
+fn shades<'a>(space: &ObservationSpace, observation: Values<'a>) -> Option<Cow<'a, [u8]>> {
+    if space.shape.len() < 2 + usize::from(space.stack > 1) || space.is_empty() {
+        return None;
+    }
+    match observation {
+        Values::U8(bytes) => Some(Cow::Borrowed(bytes)),
+        Values::F32(values) => {
+            let white = [255.0, 1.0].into_iter().find(|&white| space.has_bounds(0.0, white))?;
+            Some(values.iter().map(|&value| (value / white * 255.0).round() as u8).collect())
         }
-        (Values::U8(bytes), &[.., rows, columns]) if rows * columns > 0 => image(bytes, [rows, columns], [0; 3]),
-        // Of floats nobody knows how many planes are one frame.
-        (Values::F32(values), &[.., rows, columns]) if space.is_image() => {
-            let bytes: Vec<u8> = values.iter().map(|&value| value as u8).collect();
-            image(&bytes, [rows, columns], [0; 3])
-        }
-        (Values::U8(bytes), _) => drawn(bytes.iter().map(|&byte| f64::from(byte) / 255.0)),
-        (Values::F32(values), _) => drawn(values.iter().map(|&value| squashed(f64::from(value)))),
     }
 }
 
@@ -90,6 +102,26 @@ mod tests {
         assert_eq!(bars(&stacked, Values::U8(&[1, 2, 3, 200, 100, 50])).pixel(0, 0), [200, 100, 50]);
         let grey = ObservationSpace { stack: 3, ..image };
         assert_eq!(bars(&grey, Values::U8(&[1, 2, 50])).pixel(0, 0), [50; 3], "three frames are no colours");
+    }
+
+    #[test]
+    fn floats_within_the_bounds_of_shades_are_drawn_as_bytes_are() {
+        let bytes = [200_u8, 100, 50, 1, 2, 255];
+        for stack in [1, 2] {
+            let seen = ObservationSpace { stack, ..ObservationSpace::bytes(&[3 * stack, 2 / stack, 1]) };
+            let picture = bars(&seen, Values::U8(&bytes));
+            for white in [1.0, 255.0] {
+                let floats = ObservationSpace { element: ValueType::F32, high: vec![white; 6], ..seen.clone() };
+                let values = bytes.map(|byte| f32::from(byte) / 255.0 * white);
+                assert_eq!(bars(&floats, Values::F32(&values)), picture, "{stack} frames of floats up to {white}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_stacked_are_no_image() {
+        let space = ObservationSpace { stack: 2, element: ValueType::F32, high: vec![1.0; 4], ..ObservationSpace::bytes(&[2, 2]) };
+        assert_eq!(bars(&space, Values::F32(&[0.5; 4])), drawn([squashed(0.5); 4].into_iter()));
     }
 
     #[test]

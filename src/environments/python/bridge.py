@@ -18,6 +18,9 @@ from importlib import metadata
 
 # What is installed when nothing of Gymnasium is there; the set-up of a checkout pins the same version.
 GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
+# For a newer Python, Box2D would have to be compiled.
+if sys.version_info >= (3, 14):
+    GYMNASIUM = GYMNASIUM.replace("box2d,", "")
 ALE = "ale-py==0.12.1"
 # Extras of Gymnasium, and packages, that bring a module of another name.
 EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv2": "other", "moviepy": "other"}

@@ -32,6 +32,11 @@ const REMEDIES: [(&str, &str); 3] = [
     ("SUBLIBRARY_VERSION_MISMATCH", "Another cuDNN of this machine is loaded beside libtorch's own: take its folder off LD_LIBRARY_PATH."),
 ];
 
+/// Asks the least of libtorch, which is loaded afterwards if it was not.
+pub(super) fn load() {
+    drop(Tensor::new());
+}
+
 /// A network of the libtorch engine.
 pub struct TorchNetwork {
     spec: NetworkSpec,

@@ -33,7 +33,7 @@ use crate::segment::counters::Counter;
 use crate::segment::float_board::FloatBoard;
 use crate::segment::gradients::GradientExchange;
 use crate::segment::membership::View;
-use crate::segment::processes::Phase;
+use crate::segment::processes::{Phase, Role};
 
 /// Updates between two snapshots of the learner's state: what a killed learner can lose at most.
 const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
@@ -147,6 +147,10 @@ impl<'a> Learner<'a> {
     /// # Errors
     /// No batch can be drawn; the gradient is not finite; and those of [`Self::join`].
     pub fn update(&mut self) -> Result<UpdateResult, RoleError> {
+        // What the synchronous trainer did since its last update was no learning.
+        if self.run.role == Role::Synchronous {
+            self.laps.lap();
+        }
         if !self.join()? {
             return Ok(UpdateResult::RunEnded);
         }
@@ -201,7 +205,9 @@ impl<'a> Learner<'a> {
     }
 
     /// Why there was no update, where what was waited for did not come.
-    fn interrupted(&self) -> UpdateResult {
+    fn interrupted(&mut self) -> UpdateResult {
+        // The wait for a batch is counted by itself. In what is left others were waited for, in vain.
+        self.count(Counter::ExchangeNs);
         if self.run.is_over() { UpdateResult::RunEnded } else { UpdateResult::ViewChanged }
     }
 

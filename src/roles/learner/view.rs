@@ -4,6 +4,7 @@ use super::super::run::{RoleError, Run};
 use super::statistics::seen_by_actors;
 use super::{Learner, PAUSE};
 use crate::algorithms::Half;
+use crate::segment::counters::Counter;
 use crate::segment::float_board::NOTES;
 use crate::segment::membership::View;
 use crate::segment::processes::Phase;
@@ -48,10 +49,12 @@ impl Learner<'_> {
                 let batch_size = view.batch_size(learner.batch_size);
                 let counted = if self.run.config.holds_updates() { learner.batch_size } else { batch_size };
                 self.source.resize(batch_size / learner.count, counted / learner.count);
+                self.count(Counter::ExchangeNs);
                 return Ok(true);
             }
             self.run.process.enter(Phase::Exchange);
             std::thread::sleep(PAUSE);
+            self.count(Counter::ExchangeNs);
         }
     }
 

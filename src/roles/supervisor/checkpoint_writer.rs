@@ -77,12 +77,20 @@ pub(super) struct Failed {
     pub(super) cause: String,
     /// For people.
     pub(super) message: String,
+    /// Whether the disk may take it later.
+    pub(super) is_of_disk: bool,
 }
 
 impl Failed {
     /// Trouble that has the same words whenever it comes.
     fn of(message: &str) -> Self {
-        Self { cause: message.into(), message: message.into() }
+        Self { cause: message.into(), message: message.into(), is_of_disk: false }
+    }
+}
+
+impl From<CheckpointError> for Failed {
+    fn from(error: CheckpointError) -> Self {
+        Self { cause: error.cause(), message: error.to_string(), is_of_disk: error.is_of_disk() }
     }
 }
 
@@ -153,8 +161,7 @@ impl CheckpointWriter {
         let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
         let started = Helper::start(|| {
             content.segment.disown();
-            let failed = |error: CheckpointError| Failed { cause: error.cause(), message: error.to_string() };
-            let written = checkpoints.write(content).map_err(failed).map(|(path, bytes)| Written {
+            let written = checkpoints.write(content).map_err(Failed::from).map(|(path, bytes)| Written {
                 name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 bytes,
                 seconds: began.elapsed().as_secs_f64(),
@@ -164,7 +171,7 @@ impl CheckpointWriter {
             }
             written
         });
-        let failed = |cause: String| Failed { message: format!("no checkpoint could be written, because {cause}"), cause };
+        let failed = |cause: String| Failed { message: format!("no checkpoint could be written, because {cause}"), ..Failed::of(&cause) };
         self.writing = Some(Writing { helper: started.map_err(failed)?, began, is_said_to_be_late: false });
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Child<'_> {
             // Without its cores a process is slower, not wrong.
             let _ = planned.cores.is_empty() || affinity::bind_current_process(&planned.cores).is_ok();
             if !slot.occupy(std::process::id(), self.generation) {
-                slot.set_last_words("its slot was no longer reserved");
+                // Whoever has the slot by now is not who failed: no last words there.
                 return ERROR_EXIT_CODE;
             }
             self.play(slot, planned)

@@ -22,6 +22,7 @@ mod resumption;
 mod salvage;
 mod sentinel;
 mod session;
+mod shortage;
 mod slots;
 mod standstill;
 mod watch;
@@ -51,6 +52,7 @@ use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::experience::fragment::FragmentShape;
 use crate::machine::Machine;
 use crate::machine::memory::Budget;
+use crate::networks;
 use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::SegmentError;
@@ -148,15 +150,7 @@ impl Prepared {
     /// The environment or the algorithm is unknown, does not work here, or does not fit the rest of the configuration.
     pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
         let started = Instant::now();
-        let source = loaded.source.clone();
-        // What starts from the resolved configuration later keeps the name, and has to find it valid.
-        if let ("", Some(stem)) = (loaded.config.run.name.as_str(), source.file_stem()) {
-            loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
-        }
-        // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
-        let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
-        let written_in = if is_typed { Path::new("") } else { source.as_path() };
-        environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(&loaded, &error))?;
+        Self::resolve(&mut loaded)?;
         let examined =
             catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
@@ -184,18 +178,45 @@ impl Prepared {
         Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })
     }
 
+    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, which Python, and where modules of the
+    /// user's own are searched. What starts from its configuration later, from elsewhere, then begins the same run.
+    ///
+    /// # Errors
+    /// There is no Python that fits, or the name of a folder has a colon in it or is no UTF-8.
+    pub fn resolve(loaded: &mut Loaded) -> Result<(), SupervisorError> {
+        // What starts from the resolved configuration later has to find the name valid.
+        if let ("", Some(stem)) = (loaded.config.run.name.as_str(), loaded.source.file_stem()) {
+            loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
+        }
+        // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
+        let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
+        let written_in = if is_typed { Path::new("") } else { loaded.source.as_path() };
+        environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
+    }
+
+    /// What there is to say of the goal of `loaded`, if it was written for another environment.
+    pub fn remark_on_goal(loaded: &Loaded) -> Option<String> {
+        let (goal, place) = (loaded.config.run.stop_eval_return?, loaded.goal_of_another_environment()?);
+        Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
+    }
+
     /// The algorithm as the learner with this number has it.
     fn algorithm_of_learner(&self, number: usize) -> &dyn Algorithm {
         &**number.checked_sub(1).and_then(|other| self.on_devices.get(other)).unwrap_or(&self.algorithm)
     }
 
-    /// Let this process run what `loaded` names: its children inherit what an environment in Python needs. May start the
-    /// program anew, as [`environments::become_ready`] does, so it comes before anything that must happen once.
+    /// Let this process run what `loaded` names: its children inherit what an environment in Python needs, and libtorch where they
+    /// compute with it. May start the program anew, as [`environments::become_ready`] does, so it comes before anything that must happen
+    /// once.
     ///
     /// # Errors
     /// There is no Python that fits.
     pub fn become_ready(loaded: &Loaded) -> Result<(), SupervisorError> {
-        environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))
+        environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))?;
+        if loaded.config.computes_with_libtorch() {
+            networks::load_libtorch();
+        }
+        Ok(())
     }
 
     /// A size that no segment can have, at the key that it follows from: the limits of the keys exclude all others.
@@ -233,14 +254,15 @@ impl Prepared {
         if let Some(found) = self.found(resumption) {
             plan.begin_with_actors(found.home.actors);
         }
-        if let (Some(goal), Some(place)) = (self.loaded.config.run.stop_eval_return, self.loaded.goal_of_another_environment()) {
-            plan.remark(format!(
-                "the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""
-            ));
+        if let Some(remark) = Self::remark_on_goal(&self.loaded) {
+            plan.remark(remark);
         }
         let environment = &self.loaded.config.environment;
         if let Some(id) = environments::without_python(&environment.id).filter(|_| environment.keyword_arguments == "{}") {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
+        }
+        if resumption.is_some() {
+            plan.go_on();
         }
         plan.warn_of_images(&self.loaded.config, &self.environment.observation);
         let algorithm = &self.loaded.config.algorithm;

@@ -9,11 +9,12 @@ use thiserror::Error;
 
 use super::neighbours::Neighbour;
 use super::remarks::{fragments_that_wait, remarks};
+use super::shortage::Shortage;
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
 use crate::config::schema::Split;
-use crate::config::{Config, Key, Rows};
+use crate::config::{Config, Key};
 use crate::environments::{ObservationSpace, Picture};
 use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::cores::core_list;
@@ -27,10 +28,6 @@ use crate::values::ValueType;
 
 /// Bytes for the configuration and the schema.
 const DESCRIPTION_BYTES: usize = 64 << 10;
-/// The keys of capacities.
-const FRAGMENTS: &str = "fragments.capacity";
-const RETAINED: &str = "fragments.retained";
-const TRANSITIONS: &str = "replay.capacity";
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
 
@@ -43,11 +40,11 @@ pub enum PlanError {
     #[error("no segment can hold this run: {0}; observations with fewer values need less")]
     Layout(#[from] LayoutError),
     /// The machine has less memory than the segment takes.
-    #[error("{over}; {advice}")]
+    #[error("{over}, or {advice}")]
     Memory {
         /// What is needed and what there is.
         over: OverBudget,
-        /// The largest capacity that fits.
+        /// What to lower.
         advice: String,
     },
     /// The supervisor may not open as many files as there would be processes.
@@ -80,8 +77,10 @@ pub struct Plan {
     ranges: Option<Ranges>,
     /// Actors at the beginning.
     first_actors: usize,
-    /// The key that the number of rows follows from, where there is one, and the rows beside those that it asks for.
-    capacity_key: Option<(&'static str, usize)>,
+    /// Frames of an observation; 0 where none is made of them.
+    stack: usize,
+    /// Whether the run goes on, with what a checkpoint holds.
+    goes_on: bool,
     warning: Option<String>,
     cores: usize,
     placed: String,
@@ -102,7 +101,6 @@ impl Plan {
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
-        let environments = slots.stagers() * config.actor.environments;
         let layout = Layout::new(SegmentSizes {
             processes: slots.count(),
             stagers: slots.stagers(),
@@ -115,7 +113,7 @@ impl Plan {
             learner_state_values: sizes.state,
             statistics_values: algorithm.normalisation().statistics_values(),
             learners: config.learner.count,
-            frames: if frame_bytes > 0 { frames_for(storage.capacity, environments, stack, config.algorithm.n_step) } else { 0 },
+            frames: frames(config, slots.stagers(), stack, storage.capacity),
             frame_bytes,
             picture_bytes: slots.visualizers * Picture::LARGEST_SHOWN_BYTES,
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
@@ -129,12 +127,8 @@ impl Plan {
             config: config.clone(),
             ranges: None,
             first_actors: config.actor.count,
-            capacity_key: Some(match config.rows() {
-                Rows::Transitions => (TRANSITIONS, 0),
-                Rows::Fragments if config.retained_fragments() > 0 => (RETAINED, config.fragment_capacity()),
-                Rows::Fragments => (FRAGMENTS, 0),
-            })
-            .filter(|(path, _)| Key::find(path).is_some_and(|key| key.is_known_to(algorithm.name()))),
+            stack,
+            goes_on: false,
             warning: None,
             cores: cores.len(),
             placed,
@@ -159,6 +153,11 @@ impl Plan {
     /// Begin with so many actors.
     pub(super) fn begin_with_actors(&mut self, actors: usize) {
         self.first_actors = actors;
+    }
+
+    /// It is of a run that goes on, which keeps what a checkpoint holds.
+    pub(super) fn go_on(&mut self) {
+        self.goes_on = true;
     }
 
     /// Say something more with the plan.
@@ -230,27 +229,29 @@ impl Plan {
     /// It may not, and the system allows no more.
     pub fn allow_open_files(&self) -> Result<(), PlanError> {
         let needed = 64 + 2 * self.layout.sizes().processes as u64;
-        open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_actors() })
+        open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_processes() })
     }
 
-    /// Refuse the plan if the segment does not fit, with the largest capacity that would.
+    /// Refuse the plan if the segment does not fit, with what to lower so that it would.
     ///
     /// # Errors
     /// It does not fit.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
-        let sizes = self.layout.sizes();
-        let advice = match (sizes.largest_capacity(available), self.capacity_key) {
-            (Some(capacity), Some((key, others))) if capacity > others => {
-                format!("lower {key} from {} to {}, the largest that fits", sizes.capacity - others, capacity - others)
-            }
-            (Some(_), _) => format!("lower learner.batch_size, {} or actor.attach_slots", self.keys_of_actors()),
-            (None, _) => self.advice_beyond_the_replay(),
-        };
-        let advice = self.warning.iter().fold(advice, |advice, warning| format!("{advice}; {warning}"));
+        let (config, sizes) = (&self.config, self.layout.sizes());
+        let frames = |capacity| frames(config, sizes.stagers, self.stack, capacity);
+        let shortage =
+            Shortage { config, layout: &self.layout, least_frames: frames(0), is_fitted: self.ranges.is_some(), goes_on: self.goes_on };
+        let fitting = sizes.largest_capacity(available, frames);
+        let advice = self.warning.iter().fold(shortage.advice(fitting), |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
     }
+}
+
+/// Frames beside so many rows of `config`, whose observations have `stack` of them; none where they are made of none.
+fn frames(config: &Config, stagers: usize, stack: usize, capacity: usize) -> usize {
+    if stack == 0 { 0 } else { frames_for(capacity, stagers * config.most_environments(), stack, config.algorithm.n_step) }
 }
 
 /// Divides the cores, and says how for the plan.
@@ -284,20 +285,9 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
 }
 
 impl Plan {
-    /// The keys by which there are fewer actors and environments at most.
-    fn keys_of_actors(&self) -> &'static str {
-        if self.ranges.is_some() {
-            "adaptation.most_actors, adaptation.most_environments (and where a run begins with as many, actor.count, actor.environments)"
-        } else {
-            "actor.count, actor.environments"
-        }
-    }
-
-    /// The keys that the number of parameters follows from.
-    fn keys_of_networks(&self) -> String {
-        let auto_encoder = &self.config.auto_encoder;
-        let latent = (auto_encoder.coefficient > 0.0).then(|| format!(" or auto_encoder.latent from {}", auto_encoder.latent));
-        format!("network.hidden{}", latent.unwrap_or_default())
+    /// The keys by which there are fewer actors at most, however many environments each of them has.
+    fn keys_of_processes(&self) -> &'static str {
+        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
     }
 
     /// Processes of one role with the same cores, for people.
@@ -313,22 +303,6 @@ impl Plan {
         let half = if is_half { format!("{}, ", Half::of(first.number).name()) } else { String::new() };
         format!("{name} ({half}{cores})")
     }
-
-    /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
-    fn advice_beyond_the_replay(&self) -> String {
-        let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
-        let largest = others.max_by_key(|section| section.length_bytes).expect("a layout has regions");
-        let (actors, networks) = (self.keys_of_actors(), self.keys_of_networks());
-        let keys = match largest.region {
-            Region::Staging if self.config.rows() == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
-            Region::Staging => format!("{actors}, actor.attach_slots, actor.flush_transitions or algorithm.n_step"),
-            Region::Gradients => format!("learner.count or {networks}"),
-            Region::Parameters | Region::LearnerState | Region::Halves => networks,
-            _ => format!("{actors} or actor.attach_slots"),
-        };
-        let (name, size) = (region_name(largest.region), BinaryBytes(largest.length_bytes as u64));
-        format!("not even the smallest replay fits, since the region {name} takes {size}; lower {keys}")
-    }
 }
 
 impl fmt::Display for Plan {
@@ -338,7 +312,7 @@ impl fmt::Display for Plan {
         line("folder", self.run_folder.clone())?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
-            largest.map(|section| format!("{} {}", region_name(section.region), BinaryBytes(section.length_bytes as u64))).collect();
+            largest.map(|section| format!("{} {}", section.region.words(), BinaryBytes(section.length_bytes as u64))).collect();
         line("segment", format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
         let processes: Vec<&PlannedProcess> = self.processes.iter().filter(begins).collect();
@@ -364,10 +338,6 @@ impl fmt::Display for Plan {
 /// The lengths of the dimensions of an observation, for people.
 fn lengths(observation: &ObservationSpace) -> String {
     observation.shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ")
-}
-
-fn region_name(region: Region) -> String {
-    region.name().replace('_', " ")
 }
 
 #[cfg(test)]
@@ -418,34 +388,6 @@ mod tests {
         let [actors, environments, batch_size] = [2, 16, 64].map(|high| Range { low: 1, high });
         plan.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
         assert!(plan.to_string().contains("note        said before"), "{plan}");
-    }
-
-    #[test]
-    fn a_replay_that_does_not_fit_is_refused_with_the_largest_that_would() {
-        let budget = Budget { bytes: 64 << 20, limit: Limit::SharedMemory { used_bytes: 0 } };
-        let refused = plan(|config| config.replay.capacity = 10_000_000).check(&budget).unwrap_err().to_string();
-        let (_, capacity) = refused.split_once("replay.capacity from 10000000 to ").unwrap_or_else(|| panic!("{refused}"));
-        let capacity: usize = capacity.split(',').next().unwrap().parse().unwrap();
-        assert!(plan(|config| config.replay.capacity = capacity).check(&budget).is_ok());
-        assert!(plan(|config| config.replay.capacity = capacity + 100).check(&budget).is_err());
-        assert!(refused.contains("/dev/shm"), "{refused}");
-    }
-
-    #[test]
-    fn where_no_replay_is_small_enough_the_keys_are_named_that_decide() {
-        let budget = Budget { bytes: 1 << 20, limit: Limit::SharedMemory { used_bytes: 0 } };
-        let many = |config: &mut Config| {
-            (config.actor.count, config.actor.environments, config.network.hidden) = (16, 512, vec![8]);
-        };
-        let many_actors = plan(many).check(&budget).unwrap_err().to_string();
-        assert!(many_actors.contains("lower actor.count, actor.environments, actor.attach_slots"), "{many_actors}");
-        let mut fitting = plan(many);
-        let [actors, environments, batch_size] = [16, 512, 64].map(|high| Range { low: 1, high });
-        fitting.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
-        let ranges = fitting.check(&budget).unwrap_err().to_string();
-        assert!(ranges.contains("lower adaptation.most_actors, adaptation.most_environments (and"), "{ranges}");
-        let network = plan(|config| config.network.hidden = vec![1_024, 1_024]).check(&budget).unwrap_err().to_string();
-        assert!(network.contains("; lower network.hidden"), "{network}");
     }
 
     #[test]

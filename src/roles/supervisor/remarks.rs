@@ -68,7 +68,7 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
         counted(fragments, "fragment"),
         if batches == 1 { "a batch".to_owned() } else { format!("up to {batches} batches") },
     );
-    let batch_size = environments * config.fragments.length_steps;
+    let batch_size = environments.next_multiple_of(config.learner.count) * config.fragments.length_steps;
     let can_be = batch_size <= Key::most_of("learner.batch_size");
     let raise = if can_be { format!("raise learner.batch_size to {batch_size}, or ") } else { String::new() };
     let remedy = format!("{raise}lower {keys}");
@@ -158,6 +158,19 @@ mod tests {
         let late = ppo(8);
         assert!(late.contains("16 environments") && late.contains("8 fragments") && late.contains("batch_size to 512"), "{late}");
         assert!(late.contains("from a batch later") && ppo(64).contains("up to 15 batches later"), "{}", ppo(64));
+    }
+
+    #[test]
+    fn a_batch_that_takes_the_fragments_of_all_environments_is_one_that_all_learners_can_share() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = "ppo".into();
+        (config.fragments.length_steps, config.actor.environments) = (32, 8);
+        (config.learner.count, config.learner.batch_size) = (3, 96);
+        let late = remarks(&config, 4).join("\n");
+        assert!(late.contains("raise learner.batch_size to 288, or lower"), "{late}");
+        config.learner.batch_size = 288;
+        config.validate().unwrap();
+        assert!(!remarks(&config, 4).join("\n").contains("environments complete"));
     }
 
     #[test]

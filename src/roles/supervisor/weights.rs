@@ -10,8 +10,8 @@ use crate::roles::evaluator;
 use crate::segment::Segment;
 use crate::telemetry::{EvaluatedWeights, EvaluationKind, Remembered, ReturnStatistics, RunFolder, Sinks};
 
-/// How long the end of a run waits for room on the disk.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the end of a run waits for a disk that does not take what it leaves.
+pub(super) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Save what learners published last. Returns whether that is on the disk, or there was nothing to save.
 pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sinks) -> bool {
@@ -25,8 +25,8 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
     let mut saver = PolicySaver::new(sinks.folder().last_weights());
     let saved = saver.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
-        sinks.event(&format!("{}; the run waits up to {} s with its end", unsaved.message, PATIENCE.as_secs()));
-        saver.insist(PATIENCE)
+        sinks.event(&format!("{}; the run waits up to {} s with its end", unsaved.message, ROOM_PATIENCE.as_secs()));
+        saver.insist(ROOM_PATIENCE)
     });
     match saved {
         Ok(true) => return true,

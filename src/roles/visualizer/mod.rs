@@ -18,7 +18,7 @@ use super::newest_parameters::NewestParameters;
 use super::run::{RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::environments::video::VideoError;
-use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, Step, observed_as_bars};
+use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, Step, behind_floats, observed_as_bars};
 use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
 use crate::values::ValueBuffer;
@@ -153,7 +153,7 @@ impl<'a> Visualizer<'a> {
                 result => return result,
             }
         }
-        Ok(observed_as_bars(&self.environment.spec().observation, self.observation.values()))
+        Ok(observed_as_bars(behind_floats(&*self.environment), self.observation.values()))
     }
 
     fn show(&self, picture: &Picture, episode_return: f64, steps: u64) {

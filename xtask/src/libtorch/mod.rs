@@ -8,6 +8,7 @@ mod assemble;
 mod chosen;
 mod download;
 mod folder;
+mod on_demand;
 mod wheels;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use crate::report::{duration, say};
 use crate::{prerequisites, workspace};
 
 pub(crate) use download::python_with_pip;
+pub(crate) use on_demand::Profile;
 
 /// The only version that torch-sys, and with it this workspace, accepts.
 pub(crate) const VERSION: &str = "2.13.0";
@@ -64,6 +66,14 @@ impl Libtorch {
             // `.cargo/config.toml` anew.
             command.env_remove("LIBTORCH");
         }
+    }
+
+    /// The same, for programs that are built with `profile` and load it when they need it, if it was fetched here.
+    pub(crate) fn loaded_on_demand(self, profile: Profile) -> Self {
+        if matches!(self, Self::Fetched) {
+            on_demand::provide(&workspace::root(), profile);
+        }
+        self
     }
 }
 

@@ -1,12 +1,18 @@
 //! The Pythons of this machine, and which of them programs can embed.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Tried in this order, after the one that PYO3_PYTHON names: the active environment's first, then the distribution's, then
-/// by version, newest first among those for which Gymnasium is made.
+use super::FOLDER;
+use crate::workspace;
+
+/// The variable that names the Python which every build links.
+const VARIABLE: &str = "PYO3_PYTHON";
+/// Tried in this order, where the user has named none and after that of `.venv`: the active environment's first, then the
+/// distribution's, then by version, newest first among those for which Gymnasium is made.
 const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11", "python3.10"];
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
@@ -29,6 +35,7 @@ folder, name = value('LIBDIR') or '', value('LDLIBRARY') or ''
 print(json.dumps({
     'executable': sys.executable,
     'version': sys.version_info[:2],
+    'flags': getattr(sys, 'abiflags', ''),
     'implementation': sys.implementation.name,
     'shared': bool(value('Py_ENABLE_SHARED')),
     'library': os.path.join(folder, name),
@@ -38,12 +45,39 @@ print(json.dumps({
 }))
 ";
 
-/// The first Python that can be embedded, or why the first one that runs cannot.
+/// The Python that the user has named, or why it cannot be embedded; `None` where the choice is the set-up's.
+pub(super) fn named() -> Option<Result<PathBuf, String>> {
+    let name = std::env::var_os(VARIABLE).map(PathBuf::from)?;
+    // Cargo sets the variable, too, to that of `.venv`.
+    (!is_in(&name, &workspace::root().join(FOLDER))).then(|| judge_named(&name, ask(&name).as_ref()))
+}
+
+/// The Python that is to be embedded, or why there is none.
 pub(super) fn best() -> Result<PathBuf, String> {
-    // Where the user has not set it, cargo has set it to that of `.venv`, which stays what it is made of.
-    let names = std::env::var("PYO3_PYTHON").into_iter().chain(NAMES.map(str::to_owned));
+    // Where the variable is cargo's, `.venv` stays what it is made of.
+    let names = std::env::var_os(VARIABLE).into_iter().chain(NAMES.map(OsString::from));
+    best_of(named(), names.filter_map(|name| ask(&name)))
+}
+
+/// Whether packages for one of both Pythons are packages for the other.
+pub(super) fn are_alike(one: &Path, other: &Path) -> bool {
+    matches!((ask(one), ask(other)), (Some(one), Some(other)) if have_one_version(&one, &other))
+}
+
+/// Whether `program` lies in the virtual environment `folder`, also where it is gone from there.
+fn is_in(program: &Path, folder: &Path) -> bool {
+    let around = program.parent().and_then(Path::parent).map(Path::canonicalize);
+    matches!((around, folder.canonicalize()), (Some(Ok(around)), Ok(folder)) if around == folder)
+}
+
+/// The one that the user has named, since builds link it whatever else there is. Without one, the first of `others` that can be
+/// embedded, or why the first one that runs cannot.
+fn best_of(named: Option<Result<PathBuf, String>>, others: impl IntoIterator<Item = Value>) -> Result<PathBuf, String> {
+    if let Some(verdict) = named {
+        return verdict;
+    }
     let mut first_reason = None;
-    for facts in names.filter_map(|name| ask(&name)) {
+    for facts in others {
         match judge(&facts) {
             Ok(executable) => return Ok(executable),
             Err(reason) => drop(first_reason.get_or_insert(reason)),
@@ -52,10 +86,21 @@ pub(super) fn best() -> Result<PathBuf, String> {
     Err(first_reason.unwrap_or_else(|| "no Python was found".into()))
 }
 
-fn ask(program: &str) -> Option<Value> {
+fn ask(program: impl AsRef<OsStr>) -> Option<Value> {
     let output = Command::new(program).args(["-c", QUESTION]).env_remove("PYTHONHOME").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     serde_json::from_slice(&output.stdout).ok()
+}
+
+fn have_one_version(one: &Value, other: &Value) -> bool {
+    ["version", "flags"].into_iter().all(|key| one[key] == other[key])
+}
+
+fn judge_named(name: &Path, facts: Option<&Value>) -> Result<PathBuf, String> {
+    let verdict = facts.map_or_else(|| Err("it is no working Python, or too old a one".to_owned()), judge);
+    verdict.map_err(|reason| {
+        format!("{VARIABLE} is set to \"{}\": {reason}; `unset {VARIABLE}` leaves the choice to the set-up", name.display())
+    })
 }
 
 fn judge(facts: &Value) -> Result<PathBuf, String> {
@@ -95,12 +140,22 @@ mod tests {
 
     use super::*;
 
+    fn sound() -> Value {
+        json!({
+            "executable": "/usr/bin/python3", "version": [3, 11], "flags": "", "implementation": "cpython", "shared": true,
+            "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "pip_version": null,
+        })
+    }
+
+    /// `facts` with another value for `key`.
+    fn with(mut facts: Value, key: &str, value: Value) -> Value {
+        facts[key] = value;
+        facts
+    }
+
     #[test]
     fn each_thing_that_a_python_lacks_is_named() {
-        let sound = json!({
-            "executable": "/usr/bin/python3", "version": [3, 11], "implementation": "cpython", "shared": true,
-            "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "pip_version": null,
-        });
+        let sound = sound();
         assert_eq!(judge(&sound).unwrap(), PathBuf::from("/usr/bin/python3"));
         let with_pip = |version: Value| {
             let mut facts = sound.clone();
@@ -117,11 +172,45 @@ mod tests {
             ("library_is_there", json!(false), "lacks its library /usr/lib/libpython3.11.so"),
             ("has_ensurepip", json!(false), "neither ensurepip nor a pip"),
         ] {
-            let mut facts = sound.clone();
-            facts[key] = value;
-            let reason = judge(&facts).unwrap_err();
+            let reason = judge(&with(sound.clone(), key, value)).unwrap_err();
             assert!(reason.contains(expected) && reason.contains("/usr/bin/python3"), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_python_that_the_user_has_named_is_taken_or_refused_whatever_else_serves() {
+        let other = with(sound(), "executable", json!("/opt/python3.12"));
+        let best = |facts: Option<Value>| best_of(Some(judge_named(Path::new("python3.12"), facts.as_ref())), [sound()]);
+        assert_eq!(best(Some(other.clone())).unwrap(), PathBuf::from("/opt/python3.12"));
+        let refused = best(Some(with(other.clone(), "shared", json!(false)))).unwrap_err();
+        let expected = "PYO3_PYTHON is set to \"python3.12\": /opt/python3.12 was built without a shared library; `unset PYO3_PYTHON`";
+        assert!(refused.starts_with(expected), "{refused}");
+        assert!(best(None).unwrap_err().contains("no working Python"));
+        assert_eq!(best_of(None, [with(other, "shared", json!(false)), sound()]).unwrap(), PathBuf::from("/usr/bin/python3"));
+    }
+
+    #[test]
+    fn what_cargo_sets_is_not_named_by_the_user() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join(".venv");
+        for made in [&folder, &root.path().join(".cargo")] {
+            std::fs::create_dir(made).unwrap();
+        }
+        assert!(is_in(&folder.join("bin/python"), &folder), "also where that Python is gone");
+        assert!(is_in(&root.path().join(".cargo/../.venv/bin/python"), &folder), "also in another spelling");
+        for named in ["", "python3.12", "/usr/bin/python3", "/other/.venv/bin/python"] {
+            assert!(!is_in(Path::new(named), &folder), "{named}");
+        }
+        assert!(!is_in(Path::new("/usr/bin/python3"), &root.path().join("none")));
+    }
+
+    #[test]
+    fn pythons_of_one_minor_version_are_alike_unless_one_is_free_threaded() {
+        assert!(have_one_version(&sound(), &with(sound(), "executable", json!("/opt/python3.11"))));
+        for (key, value) in [("version", json!([3, 12])), ("flags", json!("t"))] {
+            assert!(!have_one_version(&sound(), &with(sound(), key, value)), "{key}");
+        }
+        assert!(!are_alike(Path::new("/no/such/python"), Path::new("/no/such/python")));
     }
 
     #[test]

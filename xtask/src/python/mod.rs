@@ -61,11 +61,11 @@ impl fmt::Display for Environments {
 ///
 /// # Errors
 ///
-/// When an environment of somebody else's is in its place.
+/// When an environment of somebody else's is in its place, or the user has named a Python that the one there does not fit.
 pub(crate) fn find() -> Result<Option<Environments>> {
     let folder = workspace::root().join(FOLDER);
     if folder::check(&folder).is_ok() {
-        return Ok(Some(Environments::InPython(folder)));
+        return ready(folder, candidate::named()).map(Some);
     }
     match candidate::best() {
         Ok(_) => virtual_environment::refuse_anothers(&folder).map(|()| None),
@@ -78,11 +78,11 @@ pub(crate) fn provide() -> Result<Environments> {
     let root = workspace::root();
     let folder = root.join(FOLDER);
     if folder::check(&folder).is_ok() {
-        return Ok(Environments::InPython(folder));
+        return ready(folder, candidate::named());
     }
     let _lock = SetupLock::acquire(&root, FOLDER)?;
     // Another set-up may have finished while this one waited for the lock.
-    let Err(reason) = folder::check(&folder) else { return Ok(Environments::InPython(folder)) };
+    let Err(reason) = folder::check(&folder) else { return ready(folder, candidate::named()) };
     match candidate::best() {
         Ok(python) => {
             virtual_environment::refuse_anothers(&folder)?;
@@ -98,6 +98,25 @@ pub(crate) fn provide() -> Result<Environments> {
     }
 }
 
+/// The complete `folder`, unless builds link a Python that the user has `named` and that its packages do not fit.
+fn ready(folder: PathBuf, named: Option<Result<PathBuf, String>>) -> Result<Environments> {
+    match named {
+        Some(Err(reason)) => bail!("{reason}, which has {}", folder.display()),
+        Some(Ok(python)) if !candidate::are_alike(&interpreter(&folder), &python) => bail!(
+            "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep it, or make it anew:  {}",
+            python.display(),
+            folder.display(),
+            command_to_remake(&folder, &python)
+        ),
+        _ => Ok(Environments::InPython(folder)),
+    }
+}
+
+/// What makes `folder` an environment of `python` instead of that of another.
+fn command_to_remake(folder: &Path, python: &Path) -> String {
+    format!("rm -r {} && PYO3_PYTHON={} cargo xtask setup", folder.display(), python.display())
+}
+
 /// Makes or completes `folder`; its last file is what says that it is complete.
 fn make(python: &Path, folder: &Path) -> Result<()> {
     const REMEDY: &str = "its own message is above. Check the network connection and repeat it, or train without Python:  \
@@ -107,8 +126,8 @@ fn make(python: &Path, folder: &Path) -> Result<()> {
     // The base of one that does not run is gone, as after an upgrade of the system; the packages of that one are of no use.
     let anew = folder.exists() && !runs(&inside, "");
     if !anew && folder.exists() && !is_of(folder, python) {
-        let folder = folder.display();
-        bail!("{folder} is of another Python than {}. Remove it and repeat:  rm -r {folder} && cargo xtask setup", python.display());
+        let (place, remake) = (folder.display(), command_to_remake(folder, python));
+        bail!("{place} is of another Python than {}. Remove it and repeat:  {remake}", python.display());
     }
     virtual_environment::make(python, folder, anew, &format!("Python could not make the virtual environment; {REMEDY}"))?;
     let requirements = folder::requirements_file();
@@ -141,6 +160,17 @@ mod tests {
         let line = without.to_string();
         assert!(line.contains("python3 has no shared library") && line.contains("cargo xtask setup") && !line.contains('\n'), "{line}");
         assert!(Environments::InPython(PathBuf::new()).features().is_empty());
+    }
+
+    #[test]
+    fn a_complete_environment_is_refused_where_builds_link_a_python_that_it_does_not_fit() {
+        let folder = Path::new("/checkout/.venv");
+        assert!(ready(folder.into(), None).unwrap().are_in_python());
+        let refusal = |named| ready(folder.into(), Some(named)).unwrap_err().to_string();
+        let another = refusal(Ok("/no/such/python3.12".into()));
+        let command = "rm -r /checkout/.venv && PYO3_PYTHON=/no/such/python3.12 cargo xtask setup";
+        assert!(another.ends_with(command) && another.contains("`unset PYO3_PYTHON`"), "{another}");
+        assert!(refusal(Err("PYO3_PYTHON is set to \"python3.14\"".into())).contains("python3.14"));
     }
 
     #[test]

@@ -46,15 +46,17 @@ class PrioritizedSAC(ActorCritic, SAC):
         self.policy.set_training_mode(True)
         temperature_optimizer = [self.ent_coef_optimizer] if self.ent_coef_optimizer is not None else []
         self._update_learning_rate([self.actor.optimizer, self.critic.optimizer, *temperature_optimizer])
-        temperatures, actor_losses, critic_losses = [], [], []
+        temperatures, temperature_losses, actor_losses, critic_losses = [], [], [], []
         for step in range(gradient_steps):
             samples = self.sample_prioritized(batch_size)
             if self.use_sde:
                 self.actor.reset_noise()
             actions, log_probabilities = self.actor.action_log_prob(samples.observations)
             log_probabilities = log_probabilities[:, None]
-            temperature = self._update_temperature(log_probabilities.detach())
+            temperature, temperature_loss = self._update_temperature(log_probabilities.detach())
             temperatures.append(temperature.item())
+            if temperature_loss is not None:
+                temperature_losses.append(temperature_loss)
 
             with torch.no_grad():
                 next_actions, next_log_probabilities = self.actor.action_log_prob(samples.next_observations)
@@ -77,18 +79,20 @@ class PrioritizedSAC(ActorCritic, SAC):
         self.logger.record("train/ent_coef", np.mean(temperatures))
         self.logger.record("train/actor_loss", np.mean(actor_losses))
         self.logger.record("train/critic_loss", np.mean(critic_losses))
+        if temperature_losses:
+            self.logger.record("train/ent_coef_loss", np.mean(temperature_losses))
         self.record_replay()
 
-    def _update_temperature(self, log_probabilities: torch.Tensor) -> torch.Tensor:
-        """The temperature of this step; what it has learned from this batch counts from the next one on."""
+    def _update_temperature(self, log_probabilities: torch.Tensor) -> tuple[torch.Tensor, float | None]:
+        """The temperature of this step, and the loss by which one that is learned has changed for the next."""
         if self.ent_coef_optimizer is None or self.log_ent_coef is None:
-            return self.ent_coef_tensor
+            return self.ent_coef_tensor, None
         temperature = self.log_ent_coef.detach().exp()
         loss = -(self.log_ent_coef * (log_probabilities + self.target_entropy)).mean()
         self.ent_coef_optimizer.zero_grad()
         loss.backward()
         self.ent_coef_optimizer.step()
-        return temperature
+        return temperature, loss.item()
 
 
 class PrioritizedTD3(ActorCritic, TD3):

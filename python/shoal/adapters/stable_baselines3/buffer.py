@@ -132,11 +132,8 @@ class ShoalReplayBuffer(ReplayBuffer):
         if self.handle_timeout_termination:
             timeout = ended & np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos])
         actions = np.asarray(action).reshape(self.n_envs, self.action_dim)
-        # The discount is the replay's to fill in.
-        discount = {"discount": np.ones(self.n_envs, dtype=np.float32)} if self.n_steps > 1 else {}
         self.replay.add(
             {
-                **discount,
                 **self._fields.to_fields("observation", obs),
                 "action": actions.astype(self._maybe_cast_dtype(self.action_space.dtype), copy=False),
                 "reward": np.asarray(reward, dtype=np.float32),

@@ -1,5 +1,6 @@
 """A whole Shoal replay in a TorchRL replay buffer: storage, sampler and writer, which other processes may share."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,7 @@ class ShoalStorage(Storage):
         index = torch.as_tensor(index)
         # A mask means the slots where it is true.
         index = index.nonzero().squeeze(-1) if index.dtype == torch.bool else index.long()
+        index = torch.where(index < 0, index + len(self), index)
         return _tensordict(self.replay.get(index.reshape(-1).numpy()), index.shape)
 
     def set(self, cursor: Any, data: Any, *, set_cursor: bool = True) -> None:
@@ -173,6 +175,12 @@ class ShoalWriter(Writer):
         """Add a batch of transitions; returns their slots."""
         return self._storage.append(data)
 
+    @property
+    def _write_count(self) -> int:
+        """What TorchRL calls `write_count`: all that was ever added, by whoever shares the replay."""
+        replay = self._storage._replay
+        return 0 if replay is None else replay.inserted
+
     def _empty(self, empty_write_count: bool = True) -> None:
         """Nothing to do: the cursor is the replay's."""
 
@@ -208,6 +216,20 @@ class ShoalStorageSampler(PrioritizedSampler):
     def device(self) -> torch.device:
         """Where priorities are kept: always the CPU."""
         return torch.device("cpu")
+
+    @property
+    def beta(self) -> float:
+        """The exponent of the weights: the replay's own unless it was set."""
+        if self._beta is not None:
+            return self._beta
+        if self._storage._replay is not None:
+            return self._storage.replay.beta
+        given = self._storage._options.get("beta", 0.4)
+        return given[0] if isinstance(given, tuple) else given
+
+    @beta.setter
+    def beta(self, value: float) -> None:
+        self._beta = value
 
     @property
     def default_priority(self) -> float:
@@ -277,11 +299,18 @@ class ShoalStorageSampler(PrioritizedSampler):
         self._beta = state_dict["beta"]
 
     def dumps(self, path: str | Path) -> None:
-        """Nothing to do: priorities are saved with the storage."""
+        """Write the exponent of the weights into the folder `path`: priorities are saved with the storage."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        beta = None if self._beta is None else float(self._beta)
+        (Path(path) / "sampler.json").write_text(json.dumps({"beta": beta}))
 
     def loads(self, path: str | Path) -> None:
-        """Forget what was drawn: priorities are loaded with the storage."""
+        """Read what `dumps` wrote, and forget what was drawn: priorities are loaded with the storage."""
         self._empty()
+        written = Path(path) / "sampler.json"
+        # Older dumps have none.
+        if written.exists():
+            self._beta = json.loads(written.read_text())["beta"]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
@@ -315,5 +344,5 @@ def _tensordict(batch: Batch, shape: torch.Size) -> TensorDict:
     data = TensorDict({}, batch_size=shape)
     for name in batch:
         column = torch.from_numpy(batch[name])
-        data.set(tuple(name.split(SEPARATOR)), column.reshape(*shape, *column.shape[1:]))
+        data.set(tuple(name.split(SEPARATOR)), column.reshape((*shape, *column.shape[1:])))
     return data

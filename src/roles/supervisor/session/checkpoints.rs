@@ -1,13 +1,15 @@
 //! When a run has its checkpoints written, and what is said of them.
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::super::Prepared;
 use super::super::checkpoint_writer::{Due, Failed, Written};
 use super::super::record::SupervisorRecord;
+use super::super::weights::ROOM_PATIENCE;
 use super::Session;
 use crate::checkpoint::Content;
 use crate::config::Rows;
@@ -15,10 +17,15 @@ use crate::config::schema::KeepReplay;
 use crate::replay::Zero;
 use crate::segment::Segment;
 use crate::segment::control::RunState;
+use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
+/// Time between two attempts to write the last checkpoint on a disk that does not take it.
+const ROOM_PAUSE: Duration = Duration::from_millis(250);
+
 /// What is particular to one checkpoint.
+#[derive(Clone, Copy)]
 struct Terms {
     /// Of the synchronous trainer, if it waits.
     incarnation: Option<u64>,
@@ -87,7 +94,7 @@ impl Session {
     fn report_checkpoint(&mut self, ended: &Result<Written, Failed>) {
         match ended {
             Ok(written) => self.sinks.event(&written.to_string()),
-            Err(Failed { cause, message }) => self.sinks.trouble(cause.clone(), message),
+            Err(Failed { cause, message, .. }) => self.sinks.trouble(cause.clone(), message),
         }
         // The trainer goes on, with or without. At the end of the run it does not, and one that has failed is tried once more.
         if ended.is_ok() || self.reason.is_none() {
@@ -105,8 +112,7 @@ impl Session {
         };
         if !self.checkpoints.is_enabled() {
             // No later one will be there. The trainer may have asked for one as the run ended, and has changed nothing since.
-            let begun = self.begin_due_checkpoint(false);
-            return self.finish_last_checkpoint(begun);
+            return self.insist_on_last_checkpoint(|session| session.begin_due_checkpoint(false));
         }
         // A later one is about to have all that the one under way would, or nobody may go on from what that reads now.
         self.checkpoints.abandon();
@@ -119,16 +125,30 @@ impl Session {
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
         let terms = Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last, trains: false };
-        let begun = self.begin_checkpoint(terms);
-        self.finish_last_checkpoint(begun);
+        self.insist_on_last_checkpoint(|session| session.begin_checkpoint(terms));
     }
 
-    /// Wait for the last one, if it was `begun`, and say what became of it.
-    fn finish_last_checkpoint(&mut self, begun: Result<(), Failed>) {
-        let ended = match begun {
-            Ok(()) => self.wait_for_checkpoint(),
+    /// Write the last one, which `begin` begins, and say what became of it. A disk that does not take it has a while to do so, until
+    /// another stop signal comes.
+    fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
+        let attempt = |session: &mut Self| match begin(session) {
+            Ok(()) => session.wait_for_checkpoint(),
             Err(failed) => Some(Err(failed)),
         };
+        let stops = system::stops();
+        let mut ended = attempt(self);
+        if let Some(Err(Failed { message, is_of_disk: true, .. })) = &ended {
+            self.sinks.event(&format!("{message}; the run waits up to {} s with its end", ROOM_PATIENCE.as_secs()));
+            let deadline = Instant::now() + ROOM_PATIENCE;
+            while matches!(&ended, Some(Err(failed)) if failed.is_of_disk) {
+                thread::sleep(ROOM_PAUSE);
+                // After the pause, in which most signals come: an attempt heeds those alone that come while it goes on.
+                if Instant::now() >= deadline || system::stops() != stops {
+                    break;
+                }
+                ended = attempt(self);
+            }
+        }
         match ended {
             Some(Err(Failed { message, .. })) => self.sinks.lose(format!("the last checkpoint: {message}")),
             Some(Ok(written)) => self.sinks.event(&written.to_string()),

@@ -1,0 +1,190 @@
+//! Lets programs load libtorch when they first compute with it, and not whenever they start.
+//!
+//! A program that is linked to libtorch as usual takes 0.3 s to start, for which the system's loader binds and initialises half a
+//! gigabyte, also where it only says what a run does, or trains with the native engine. So two files are put beside libtorch: `libtch.so`,
+//! the C++ half of torch-sys as a library of its own, which is linked to libtorch; and `libtch_on_demand.a`, functions with the names of
+//! those in C++ (`first_call.S`) that load that library when one of them is called for the first time (`load.cpp`). Where the second is
+//! there, `build.rs` links it into the programs, and the linker finds in it what it would else take from torch-sys.
+//!
+//! Only for x86-64, the processor that `first_call.S` is written for, and not for CUDA, of which no symbol is called: programs are linked
+//! to its library by name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{FOLDER, Libtorch, VERSION, folder};
+use crate::lock::SetupLock;
+use crate::processor::Processor;
+use crate::report::say;
+use crate::{prerequisites, workspace};
+
+const FIRST_CALL: &str = include_str!("first_call.S");
+/// The C++ half of torch-sys, linked to libtorch.
+const LIBRARY: &str = "lib/libtch.so";
+/// What is linked into programs in its place.
+const FUNCTIONS: &str = "lib/libtch_on_demand.a";
+/// What both were made from, to tell when they have to be made again.
+const RECIPE: &str = "on-demand-recipe";
+/// Everything of this workspace that they are made from, and how.
+const SOURCES: [(&str, &str); 4] = [
+    ("mod.rs", include_str!("mod.rs")),
+    ("first_call.S", FIRST_CALL),
+    ("load.cpp", include_str!("load.cpp")),
+    ("streams.cpp", include_str!("streams.cpp")),
+];
+
+/// How cargo builds what comes next, and so torch-sys: then nothing is compiled for this alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Dev,
+    Release,
+}
+
+/// Puts both files into the libtorch that was fetched into `root` where they are missing. Without them programs work as well and start
+/// later, so that this machine cannot make them is told, and no error.
+pub(super) fn provide(root: &Path, profile: Profile) {
+    // Others may link to the same libtorch.
+    let Ok(folder) = root.join(FOLDER).canonicalize() else { return };
+    if Processor::HOST != Processor::X86 || folder::has_cuda(&folder) || is_made(&folder, profile) {
+        return;
+    }
+    if let Err(error) = make(root, &folder, profile) {
+        say(format!("Programs will load libtorch whenever they start, which takes 0.3 s: {error:#}"));
+    }
+}
+
+/// Whether both are there, made for this `profile` or better.
+fn is_made(folder: &Path, profile: Profile) -> bool {
+    let is_file = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+    let recipe_is_that_of = |profile| fs::read_to_string(folder.join(RECIPE)).is_ok_and(|text| text == recipe(folder, profile));
+    is_file(LIBRARY)
+        && is_file(FUNCTIONS)
+        && (recipe_is_that_of(Profile::Release) || profile == Profile::Dev && recipe_is_that_of(Profile::Dev))
+}
+
+fn recipe(folder: &Path, profile: Profile) -> String {
+    let manifest = include_str!("../../../../Cargo.toml");
+    let torch_sys = manifest.lines().find(|line| line.starts_with("torch-sys")).unwrap_or_default();
+    let compiler = output(prerequisites::cpp_command().arg("--version")).unwrap_or_default();
+    let compiler = compiler.lines().next().unwrap_or_default();
+    let head = format!("libtorch {VERSION} in {}\n{torch_sys}\n{compiler}\n{profile:?}\n", folder.display());
+    SOURCES.iter().fold(head, |text, (_, source)| text + source)
+}
+
+fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
+    prerequisites::require([prerequisites::cpp_compiler()])?;
+    let _lock = SetupLock::acquire(root, FOLDER)?;
+    // Another set-up may have made them, or fetched a libtorch for GPUs, while this one waited for the lock.
+    if folder::has_cuda(folder) || is_made(folder, profile) {
+        return Ok(());
+    }
+    let cannot_be_written = || format!("{} cannot be written", folder.display());
+    let draft = tempfile::Builder::new().prefix("on-demand-").tempdir_in(folder).with_context(cannot_be_written)?;
+    // What is older would be linked still, where these cannot be made. Programs that were built with it may have the library open.
+    for name in [FUNCTIONS, RECIPE].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()) {
+        fs::remove_file(name).with_context(cannot_be_written)?;
+    }
+    say("Compiling what lets programs load libtorch when they need it, and not when they start: a minute or two the first time.");
+    make_in(draft.path(), &compiled_half(profile)?.join("libtch.a"), &folder.join("lib"))?;
+    fs::write(draft.path().join(RECIPE), recipe(folder, profile))?;
+    // After a power failure a rename may be on disk before the file that it publishes, unless that is written out first.
+    rustix::fs::syncfs(&fs::File::open(draft.path())?).context("the disk does not take the files")?;
+    for name in [LIBRARY, FUNCTIONS, RECIPE] {
+        let made = draft.path().join(Path::new(name).file_name().unwrap_or_default());
+        fs::rename(made, folder.join(name)).with_context(cannot_be_written)?;
+    }
+    Ok(())
+}
+
+/// Makes both in `draft`, of the C++ half in `archive` and the libtorch in `libraries`.
+fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
+    for (name, source) in SOURCES {
+        fs::write(draft.join(name), source)?;
+    }
+    let compiler = || {
+        let mut command = prerequisites::cpp_command();
+        command.current_dir(draft);
+        command
+    };
+    let compiled = ["-c", "-O2", "-fPIC", "-fno-exceptions"];
+    output(compiler().args(compiled).arg(format!("-DLIBRARIES=\"{}\"", libraries.display())).args(["load.cpp", "streams.cpp"]))?;
+    let mut link = compiler();
+    link.args(["-shared", "-s", "-o", "libtch.so", "streams.o", "-Wl,--whole-archive"]).arg(archive).arg("-Wl,--no-whole-archive");
+    // Complete, since some systems bind every symbol when a library is loaded.
+    link.arg("-L").arg(libraries).args(["-ltorch_cpu", "-lc10", "-Wl,-z,defs", "-Wl,-rpath,$ORIGIN"]);
+    output(&mut link)?;
+    let symbols = output(Command::new("nm").args(["--dynamic", "--defined-only", "--format=posix", "libtch.so"]).current_dir(draft))?;
+    let functions = functions(&symbols);
+    ensure!(functions != FIRST_CALL, "the C++ half of torch-sys has no function that programs could call");
+    fs::write(draft.join("functions.S"), functions)?;
+    output(compiler().args(["-c", "functions.S"]))?;
+    output(Command::new("ar").args(["rcs", "libtch_on_demand.a", "functions.o", "load.o"]).current_dir(draft))?;
+    Ok(())
+}
+
+/// Has cargo compile the C++ half of torch-sys, and says in which folder the archive lies.
+fn compiled_half(profile: Profile) -> Result<PathBuf> {
+    let mut command = workspace::cargo();
+    command.args(["build", "--package", "torch-sys", "--message-format=json-render-diagnostics"]);
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
+    Libtorch::Fetched.hand_to(&mut command);
+    let built = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
+    ensure!(built.status.success(), "torch-sys cannot be compiled; the compiler's messages are above");
+    let messages = String::from_utf8_lossy(&built.stdout);
+    messages.lines().find_map(folder_of_torch_sys).context("cargo does not say where torch-sys was compiled")
+}
+
+/// Where the build script of torch-sys wrote, if this line of cargo's messages tells it.
+fn folder_of_torch_sys(line: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_it = message["reason"] == "build-script-executed" && message["package_id"].as_str()?.contains("torch-sys");
+    is_it.then(|| message["out_dir"].as_str().map(PathBuf::from)).flatten()
+}
+
+/// The assembly of what is called in a library with these symbols, as `nm` prints them.
+fn functions(symbols: &str) -> String {
+    let names = symbols.lines().filter_map(|line| match *line.split(' ').collect::<Vec<_>>() {
+        // All that is in C, and nothing of what torch-sys brings along: for that linkers look in it as before.
+        [name, "T", ..] if name.starts_with("at") || name == "get_and_reset_last_err" => Some(name),
+        _ => None,
+    });
+    names.fold(FIRST_CALL.to_owned(), |text, name| text + "    on_demand " + name + "\n")
+}
+
+/// What a program printed, which has to succeed.
+fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().display().to_string();
+    let output = command.output().with_context(|| format!("`{program}` does not start"))?;
+    ensure!(output.status.success(), "`{program}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_torch_sys_is_found_among_the_messages_of_cargo() {
+        let message = r#"{"reason":"build-script-executed","package_id":"registry+x#torch-sys@0.26.0","out_dir":"/t/torch-sys-1/out"}"#;
+        assert_eq!(folder_of_torch_sys(message), Some(PathBuf::from("/t/torch-sys-1/out")));
+        for other in [&message.replace("torch-sys@", "zip@"), &message.replace("build-script-executed", "compiler-artifact"), "no message"]
+        {
+            assert_eq!(folder_of_torch_sys(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_function_that_torch_sys_calls_gets_one_of_its_name_and_nothing_else_does() {
+        let symbols = "at_new_tensor T 10 20\natg_abs T 30 8\nget_and_reset_last_err T 40 8\n_ZN2at6TensorD2Ev W 50\nstbi_load T 1 2\n\
+                       torch_last_err B 0 8\natc_cuda_device_count T 60 8\n";
+        let text = functions(symbols);
+        let added: Vec<_> = text.strip_prefix(FIRST_CALL).unwrap().split_whitespace().filter(|word| *word != "on_demand").collect();
+        assert_eq!(added, ["at_new_tensor", "atg_abs", "get_and_reset_last_err", "atc_cuda_device_count"]);
+    }
+}
