@@ -59,7 +59,7 @@ fn link_on_demand(libraries: &Path) {
     const AT_START: &str = "SHOAL_LIBTORCH_AT_START";
     println!("cargo::rerun-if-env-changed={AT_START}");
     let has = |name: &str| libraries.join(name).exists();
-    if env::var_os(AT_START).is_none() && has("libtch_on_demand.a") && !has("libtorch_cuda.so") {
+    if env::var_os(AT_START).is_none() && has("libtch_on_demand.a") && has("libtch.so") && !has("libtorch_cuda.so") {
         println!("cargo::rustc-link-search=native={}", libraries.display());
         println!("cargo::rustc-link-lib=static=tch_on_demand");
         println!("cargo::rustc-cfg=libtorch_on_demand");

@@ -452,7 +452,9 @@ fn all_seeds_have_the_configuration_that_the_command_was_given() {
     let file = folder.path().join("mine.toml");
     std::fs::copy(preset_file("cartpole_dqn"), &file).unwrap();
     let mut command = program("shoal", folder.path());
-    command.args(with_changes(&["train", "mine.toml", "--seeds", "1-2"], SHORT)).current_dir(folder.path());
+    // So slow that the second has not begun when the file is overwritten.
+    let changes = [SHORT, &["environment.step_delay_us=400"]].concat();
+    command.args(with_changes(&["train", "mine.toml", "--seeds", "1-2"], &changes)).current_dir(folder.path());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let group = wait_for("a folder for all seeds", String::new, || seeds_folder(folder.path()));
     std::fs::write(&file, "the next experiment").unwrap();

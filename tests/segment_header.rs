@@ -211,9 +211,9 @@ fn the_object_is_made_and_fully_backed_however_often_signals_come_meanwhile() {
     let child = system::fork_child(|| {
         system::handle_stop_signals().expect("handlers");
         nix::unistd::write(&writer, b".").expect("a pipe");
-        // Some ten times as much as is reserved from one signal to the next.
-        let layout = run::layout(Sizes { capacity: 400_000, ..small() }, run.payload.schema());
-        let segment = Segment::create(layout, &run::description(run.payload.schema()), false).expect("a segment of 32 MB");
+        // Some five times as much as is reserved from one signal to the next.
+        let layout = run::layout(Sizes { capacity: 200_000, ..small() }, run.payload.schema());
+        let segment = Segment::create(layout, &run::description(run.payload.schema()), false).expect("a segment of 16 MB");
         let metadata = std::fs::metadata(path_of(segment.name())).expect("the object");
         i32::from(std::os::unix::fs::MetadataExt::blocks(&metadata) * 512 < metadata.len())
     });

@@ -68,14 +68,17 @@ impl Seeds {
         let seeds = self.seeds();
         self.unbind(&mut loaded);
         Prepared::resolve(&mut loaded)?;
-        let name = &loaded.config.run.name;
+        let name = loaded.config.run.name.clone();
         let root = std::path::absolute(&loaded.config.run.folder)?;
         let (program, first) = Host::program()?;
+        let folder = Launch::make_folder(&root, &name)?;
+        // Whoever begins the remaining seeds may do so from elsewhere.
+        loaded.config.run.folder = root.display().to_string();
         let launch = Launch {
             program,
             arguments: first.iter().map(OsString::from).collect(),
-            configuration: loaded.config.to_toml(),
-            folder: Launch::make_folder(&root, name)?,
+            configuration: format!("# What all seeds began with, as it was asked for then.\n{}", loaded.config.to_toml()),
+            folder,
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
@@ -88,7 +91,7 @@ impl Seeds {
         let ended = follow(&launch, seeds, &loaded, console)?;
         let report = Report::read(&launch.folder, &ended);
         // Before the table, which a terminal that was closed meanwhile does not take.
-        let written = report.write(name);
+        let written = report.write(&name);
         let printed = print(&report, false);
         if let Ok(files) = &written {
             say(&format!("written     {}: {}", launch.folder.display(), files.join(", ")));

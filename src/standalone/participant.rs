@@ -114,7 +114,7 @@ impl Place {
                 generation.is_some_and(|generation| slot.occupy(std::process::id(), generation))
             })
         };
-        let (mut may_be_freed, give_up_ns) = (true, monotonic_ns() + PATIENCE_NS);
+        let (mut may_be_freed, mut is_late, give_up_ns) = (true, false, monotonic_ns() + PATIENCE_NS);
         loop {
             if let Some(slot) = free() {
                 return Ok(Self { slot: slot.index(), _attachment: None });
@@ -122,9 +122,11 @@ impl Place {
             if !may_be_freed {
                 return Err(StandaloneError::Full { participants: sizes.stagers });
             }
-            if monotonic_ns() >= give_up_ns {
+            if is_late {
                 return Err(StandaloneError::unrepaired(segment));
             }
+            // Whoever stood still for so long looks once more.
+            is_late = monotonic_ns() >= give_up_ns;
             // Places of the dead are free only after they have been repaired after, by this process or by another that is at it.
             leaderless::sweep(segment, schema);
             may_be_freed = places.clone().any(|index| segment.processes().slot(index).dead_owner().is_some());

@@ -25,7 +25,7 @@ impl SetupLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                say("Another set-up is under way in this checkout; waiting for it.");
+                say("Another set-up is under way; waiting for it.");
                 file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{} cannot be locked", path.display())),

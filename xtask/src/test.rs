@@ -50,8 +50,8 @@ const DEFINITIONS: [Definition; 17] = [
         "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
     ),
     stage("lints", true, "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
-    // All in one process: where libtorch is loaded at the start, one for each would take longer than the tests. One after the other: what a test forks while
-    // the result of another is printed has a standard output that stays locked for ever.
+    // All in one process: where libtorch is loaded at the start, one for each would take longer than the tests. One after the other: what a
+    // test forks while the result of another is printed has a standard output that stays locked for ever.
     stage("unit-tests", true, "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
     stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),

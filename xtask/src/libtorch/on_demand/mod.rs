@@ -29,6 +29,8 @@ const LIBRARY: &str = "lib/libtch.so";
 const FUNCTIONS: &str = "lib/libtch_on_demand.a";
 /// What both were made from, to tell when they have to be made again.
 const RECIPE: &str = "on-demand-recipe";
+/// Beginning of the names of the lock and of unfinished work in the libtorch, which several checkouts may link to.
+const WORK: &str = "on-demand";
 /// Everything of this workspace that they are made from, and how.
 const SOURCES: [(&str, &str); 4] = [
     ("mod.rs", include_str!("mod.rs")),
@@ -53,17 +55,20 @@ pub(super) fn provide(root: &Path, profile: Profile) {
         return;
     }
     if let Err(error) = make(root, &folder, profile) {
-        say(format!("Programs will load libtorch whenever they start, which takes 0.3 s: {error:#}"));
+        let consequence = match folder.join(FUNCTIONS).exists() {
+            true => "What lets programs load libtorch when they need it stays as it is",
+            false => "Programs will load libtorch whenever they start, which takes 0.3 s",
+        };
+        say(format!("{consequence}: {error:#}"));
     }
 }
 
 /// Whether both are there, made for this `profile` or better.
 fn is_made(folder: &Path, profile: Profile) -> bool {
-    let is_file = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
-    let recipe_is_that_of = |profile| fs::read_to_string(folder.join(RECIPE)).is_ok_and(|text| text == recipe(folder, profile));
-    is_file(LIBRARY)
-        && is_file(FUNCTIONS)
-        && (recipe_is_that_of(Profile::Release) || profile == Profile::Dev && recipe_is_that_of(Profile::Dev))
+    let is_whole = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+    let was_made_for = |profile| fs::read_to_string(folder.join(RECIPE)).is_ok_and(|text| text == recipe(folder, profile));
+    let serves = was_made_for(Profile::Release) || profile == Profile::Dev && was_made_for(Profile::Dev);
+    is_whole(LIBRARY) && is_whole(FUNCTIONS) && serves
 }
 
 fn recipe(folder: &Path, profile: Profile) -> String {
@@ -71,30 +76,33 @@ fn recipe(folder: &Path, profile: Profile) -> String {
     let torch_sys = manifest.lines().find(|line| line.starts_with("torch-sys")).unwrap_or_default();
     let compiler = output(prerequisites::cpp_command().arg("--version")).unwrap_or_default();
     let compiler = compiler.lines().next().unwrap_or_default();
-    let head = format!("libtorch {VERSION} in {}\n{torch_sys}\n{compiler}\n{profile:?}\n", folder.display());
+    let flags = std::env::var("CXXFLAGS").unwrap_or_default();
+    let head = format!("libtorch {VERSION} in {}\n{torch_sys}\n{compiler} {flags}\n{profile:?}\n", folder.display());
     SOURCES.iter().fold(head, |text, (_, source)| text + source)
 }
 
 fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
     prerequisites::require([prerequisites::cpp_compiler()])?;
-    let _lock = SetupLock::acquire(root, FOLDER)?;
-    // Another set-up may have made them, or fetched a libtorch for GPUs, while this one waited for the lock.
+    // Against whoever fetches or removes it, and against other checkouts that link to it.
+    let (_fetching, making) = (SetupLock::acquire(root, FOLDER)?, SetupLock::acquire(folder, WORK)?);
+    // Another set-up may have made them, or fetched a libtorch for GPUs, while this one waited for the locks.
     if folder::has_cuda(folder) || is_made(folder, profile) {
         return Ok(());
     }
+    let partial = making.partial_folder()?;
+    let draft = partial.path();
     let cannot_be_written = || format!("{} cannot be written", folder.display());
-    let draft = tempfile::Builder::new().prefix("on-demand-").tempdir_in(folder).with_context(cannot_be_written)?;
     // What is older would be linked still, where these cannot be made. Programs that were built with it may have the library open.
-    for name in [FUNCTIONS, RECIPE].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()) {
-        fs::remove_file(name).with_context(cannot_be_written)?;
+    for path in [FUNCTIONS, RECIPE].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()) {
+        fs::remove_file(path).with_context(cannot_be_written)?;
     }
     say("Compiling what lets programs load libtorch when they need it, and not when they start: a minute or two the first time.");
-    make_in(draft.path(), &compiled_half(profile)?.join("libtch.a"), &folder.join("lib"))?;
-    fs::write(draft.path().join(RECIPE), recipe(folder, profile))?;
+    make_in(draft, &compiled_half(profile)?.join("libtch.a"), &folder.join("lib"))?;
+    fs::write(draft.join(RECIPE), recipe(folder, profile))?;
     // After a power failure a rename may be on disk before the file that it publishes, unless that is written out first.
-    rustix::fs::syncfs(&fs::File::open(draft.path())?).context("the disk does not take the files")?;
+    rustix::fs::syncfs(&fs::File::open(draft)?).context("the disk does not take the files")?;
     for name in [LIBRARY, FUNCTIONS, RECIPE] {
-        let made = draft.path().join(Path::new(name).file_name().unwrap_or_default());
+        let made = draft.join(Path::new(name).file_name().unwrap_or_default());
         fs::rename(made, folder.join(name)).with_context(cannot_be_written)?;
     }
     Ok(())
@@ -111,11 +119,12 @@ fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
         command
     };
     let compiled = ["-c", "-O2", "-fPIC", "-fno-exceptions"];
-    output(compiler().args(compiled).arg(format!("-DLIBRARIES=\"{}\"", libraries.display())).args(["load.cpp", "streams.cpp"]))?;
+    let place = libraries.display().to_string().replace('\\', r"\\").replace('"', r#"\""#);
+    output(compiler().args(compiled).arg(format!("-DLIBRARIES=\"{place}\"")).args(["load.cpp", "streams.cpp"]))?;
     let mut link = compiler();
     link.args(["-shared", "-s", "-o", "libtch.so", "streams.o", "-Wl,--whole-archive"]).arg(archive).arg("-Wl,--no-whole-archive");
     // Complete, since some systems bind every symbol when a library is loaded.
-    link.arg("-L").arg(libraries).args(["-ltorch_cpu", "-lc10", "-Wl,-z,defs", "-Wl,-rpath,$ORIGIN"]);
+    link.arg("-L").arg(libraries).args(["-ltorch_cpu", "-lc10", "-lstdc++", "-Wl,-z,defs", "-Wl,-rpath,$ORIGIN"]);
     output(&mut link)?;
     let symbols = output(Command::new("nm").args(["--dynamic", "--defined-only", "--format=posix", "libtch.so"]).current_dir(draft))?;
     let functions = functions(&symbols);
@@ -157,11 +166,12 @@ fn functions(symbols: &str) -> String {
     names.fold(FIRST_CALL.to_owned(), |text, name| text + "    on_demand " + name + "\n")
 }
 
-/// What a program printed, which has to succeed.
+/// What a program printed, which has to succeed. Of its errors the first are told: a linker may have thousands.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("`{program}` does not start"))?;
-    ensure!(output.status.success(), "`{program}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{program}` failed: {}", errors.trim().lines().take(5).collect::<Vec<_>>().join("\n"));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -177,6 +187,24 @@ mod tests {
         {
             assert_eq!(folder_of_torch_sys(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_whole_and_of_the_same_recipe_is_not_made_again_and_a_release_takes_no_less_than_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (place, write) = (folder.path(), |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap());
+        fs::create_dir(place.join("lib")).unwrap();
+        write(FUNCTIONS, "functions");
+        for (made, serves_release) in [(Profile::Dev, false), (Profile::Release, true)] {
+            write(RECIPE, &recipe(place, made));
+            write(LIBRARY, "library");
+            assert_eq!((is_made(place, Profile::Dev), is_made(place, Profile::Release)), (true, serves_release), "{made:?}");
+            write(LIBRARY, "");
+            assert!(!is_made(place, Profile::Dev), "cut off");
+        }
+        write(LIBRARY, "library");
+        write(RECIPE, &recipe(Path::new("/elsewhere"), Profile::Release));
+        assert!(!is_made(place, Profile::Dev), "a program's second look for it would be elsewhere");
     }
 
     #[test]
