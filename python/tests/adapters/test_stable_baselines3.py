@@ -192,8 +192,9 @@ def test_frames_of_a_stack_come_out_in_order():
 
 def test_frames_take_a_quarter_of_the_memory_or_less():
     space = spaces.Box(0, 255, (4, 32, 32), np.uint8)
-    plain = ShoalReplayBuffer(4096, space, DISCRETE, "cpu", 1)
-    frames = ShoalReplayBuffer(4096, space, DISCRETE, "cpu", 1, frame_stack=4)
+    # Fewer would have room for as many frames as 128 environments show.
+    plain = ShoalReplayBuffer(16_384, space, DISCRETE, "cpu", 1)
+    frames = ShoalReplayBuffer(16_384, space, DISCRETE, "cpu", 1, frame_stack=4)
     assert frames.replay.nbytes < plain.replay.nbytes / 4
 
 
