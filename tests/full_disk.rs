@@ -80,6 +80,14 @@ impl OnSmallDisk {
         self.run.run_folder().join("weights/best.safetensors")
     }
 
+    /// A run that has learned, and is asked to end where its first and last checkpoint finds no room.
+    fn asked_to_end_without_room() -> Self {
+        let mut run = Self::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
+        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        run.run.signal(Signal::SIGTERM);
+        run
+    }
+
     /// Wait until the end of the run waits for room for its last checkpoint.
     fn wait_until_end_waits_for_room_for_a_checkpoint(&mut self) {
         let waits = |line: &str| line.contains("a checkpoint takes up to") && line.contains("waits up to");
@@ -199,19 +207,14 @@ fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_i
 #[test]
 fn the_end_of_a_run_waits_for_room_for_its_last_checkpoint() {
     in_a_mount_namespace("the_end_of_a_run_waits_for_room_for_its_last_checkpoint", || {
-        let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
-        run.run.wait_for("updates", |line| number(line, "updates") > 100);
-        run.run.signal(Signal::SIGTERM);
-        run.assert_end_waits_for_room_for_a_checkpoint();
+        OnSmallDisk::asked_to_end_without_room().assert_end_waits_for_room_for_a_checkpoint();
     });
 }
 
 #[test]
 fn another_signal_ends_the_wait_for_room_for_the_last_checkpoint() {
     in_a_mount_namespace("another_signal_ends_the_wait_for_room_for_the_last_checkpoint", || {
-        let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
-        run.run.wait_for("updates", |line| number(line, "updates") > 100);
-        run.run.signal(Signal::SIGTERM);
+        let mut run = OnSmallDisk::asked_to_end_without_room();
         run.wait_until_end_waits_for_room_for_a_checkpoint();
         let asked = Instant::now();
         run.run.end_by(Signal::SIGTERM);

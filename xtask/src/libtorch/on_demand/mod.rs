@@ -23,6 +23,10 @@ use crate::report::say;
 use crate::{prerequisites, workspace};
 
 const FIRST_CALL: &str = include_str!("first_call.S");
+const LOAD: &str = include_str!("load.cpp");
+const STREAMS: &str = include_str!("streams.cpp");
+/// How they are put together.
+const MAKING: &str = include_str!("mod.rs");
 /// The C++ half of torch-sys, linked to libtorch.
 const LIBRARY: &str = "lib/libtch.so";
 /// What is linked into programs in its place.
@@ -31,13 +35,6 @@ const FUNCTIONS: &str = "lib/libtch_on_demand.a";
 const RECIPE: &str = "on-demand-recipe";
 /// Beginning of the names of the lock and of unfinished work in the libtorch, which several checkouts may link to.
 const WORK: &str = "on-demand";
-/// Everything of this workspace that they are made from, and how.
-const SOURCES: [(&str, &str); 4] = [
-    ("mod.rs", include_str!("mod.rs")),
-    ("first_call.S", FIRST_CALL),
-    ("load.cpp", include_str!("load.cpp")),
-    ("streams.cpp", include_str!("streams.cpp")),
-];
 
 /// How cargo builds what comes next, and so torch-sys: then nothing is compiled for this alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +75,7 @@ fn recipe(folder: &Path, profile: Profile) -> String {
     let compiler = compiler.lines().next().unwrap_or_default();
     let flags = std::env::var("CXXFLAGS").unwrap_or_default();
     let head = format!("libtorch {VERSION} in {}\n{torch_sys}\n{compiler} {flags}\n{profile:?}\n", folder.display());
-    SOURCES.iter().fold(head, |text, (_, source)| text + source)
+    [MAKING, FIRST_CALL, LOAD, STREAMS].iter().fold(head, |text, source| text + source)
 }
 
 fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
@@ -110,9 +107,8 @@ fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
 
 /// Makes both in `draft`, of the C++ half in `archive` and the libtorch in `libraries`.
 fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
-    for (name, source) in SOURCES {
-        fs::write(draft.join(name), source)?;
-    }
+    fs::write(draft.join("load.cpp"), LOAD)?;
+    fs::write(draft.join("streams.cpp"), STREAMS)?;
     let compiler = || {
         let mut command = prerequisites::cpp_command();
         command.current_dir(draft);
