@@ -60,7 +60,6 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shoal-site-") as folder:
         pages = Path(folder, "pages")
         gather([Path("README.md"), *(page.relative_to(ROOT) for page in ROOT.glob("docs/*.md"))], pages)
-        shutil.copy(HERE / "quick-start.md", pages)
         settings = (HERE / "mkdocs.yml").read_text(encoding="utf-8")
         Path(folder, "mkdocs.yml").write_text(f"{settings}docs_dir: pages\nsite_dir: site\n", encoding="utf-8")
         program = Path(sys.executable).with_name("zensical")
