@@ -50,6 +50,12 @@ def test_a_run_that_was_started_is_watched_and_stopped(folder):
     assert str(told.value) and not str(told.value).startswith("error: ")
 
 
+def test_a_run_starts_from_what_another_has_learned(folder):
+    first = shoal.train("cartpole_dqn", run=SHORT, quiet=True)
+    second = shoal.train("cartpole_dqn", run={**SHORT, "start_from": first.folder}, quiet=True)
+    assert f"starts from {first.folder}/checkpoints/" in (second.folder / "run.log").read_text()
+
+
 def test_a_configuration_may_be_a_dictionary(folder):
     config = {
         "environment": {"id": "CartPole-v1"},

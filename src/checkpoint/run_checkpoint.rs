@@ -228,6 +228,11 @@ impl RunCheckpoint {
         Ok(Self { path: path.into(), manifest })
     }
 
+    /// Whether the folder `path` looks like that of a checkpoint.
+    pub fn is_at(path: &Path) -> bool {
+        path.join(MANIFEST).is_file()
+    }
+
     /// Read the file of the replay, which may be large, and which [`Self::open`] does not.
     ///
     /// # Errors
@@ -304,15 +309,7 @@ impl RunCheckpoint {
         rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
     ) -> Result<(), CheckpointError> {
-        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
-        let path = self.path.join(STATE);
-        let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
-        let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
-        let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
-        let (mut state, _) = decoded.map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))?;
-        if !state.fits(segment) {
-            return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
-        }
+        let mut state = self.state_for(segment)?;
         match rows {
             RowsIn::Checkpoint if self.has_replay() => ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?,
             RowsIn::Segment => {}
@@ -320,6 +317,30 @@ impl RunCheckpoint {
         }
         state.restore(segment, schema.clone(), planned);
         Ok(())
+    }
+
+    /// Put what was learned into `segment`, of a run that begins and that nobody uses yet: what learners keep and publish, and what inputs are
+    /// scaled with.
+    ///
+    /// # Errors
+    /// A file is damaged, or of another shape than the segment.
+    pub fn begin(&self, segment: &Segment) -> Result<(), CheckpointError> {
+        self.state_for(segment)?.begin(segment);
+        Ok(())
+    }
+
+    /// Everything but rows and frames, which fits `segment`.
+    fn state_for(&self, segment: &Segment) -> Result<SegmentState, CheckpointError> {
+        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
+        let path = self.path.join(STATE);
+        let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
+        let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
+        let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
+        let (state, _) = decoded.map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))?;
+        if !state.fits(segment) {
+            return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
+        }
+        Ok(state)
     }
 
     /// Make the best weights of that moment those at `path`, if there were any then; else there are none.

@@ -144,6 +144,25 @@ impl SegmentState {
             put(saved, segment.statistics_board(slot));
         }
     }
+
+    /// Put what was learned into `segment`, of a run that begins: nobody uses it yet, and this fits it. There have been no steps and no updates.
+    ///
+    /// Inputs are scaled as they were last. What was seen for that counts as seen by the first process that stages, which adds to it as a
+    /// replacement does to what was seen by the one before.
+    pub(super) fn begin(&self, segment: &Segment) {
+        let put = |saved: &Option<SavedBoard>, board: Option<FloatBoard<'_>>, notes: [u64; NOTES]| {
+            if let (Some(SavedBoard { values, .. }), Some(board)) = (saved, board) {
+                board.publish(&[values], notes);
+            }
+        };
+        // With notes of 0: no view has that for its epoch, so whoever leads first takes it, and whoever follows waits for the leader.
+        for (saved, board) in self.learners.iter().zip(segment.learner_boards()) {
+            put(saved, Some(board), [0; NOTES]);
+        }
+        put(&self.parameters, Some(segment.parameter_board()), [0; NOTES]);
+        let [observations, returns, ..] = self.settled_statistics.as_ref().map_or([0; NOTES], |saved| saved.notes);
+        put(&self.settled_statistics, segment.statistics_board(0), [observations, returns, 0, 0]);
+    }
 }
 
 impl SavedBoard {

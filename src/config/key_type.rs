@@ -121,21 +121,12 @@ impl<T: KeyType> KeyType for Option<T> {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Spelled<T> {
-            Value(T),
-            Word(String),
-        }
-
         if !deserializer.is_human_readable() {
             return Self::deserialize(deserializer);
         }
-        match Spelled::deserialize(deserializer)? {
-            Spelled::Value(value) => Ok(Some(value)),
-            Spelled::Word(word) if word == NONE => Ok(None),
-            Spelled::Word(word) => Err(D::Error::custom(format!("expected {} or \"{NONE}\", found \"{word}\"", T::KIND.noun()))),
-        }
+        let value = Value::deserialize(deserializer)?;
+        // First: a text could be this word, too.
+        if value.as_str() == Some(NONE) { Ok(None) } else { T::deserialize(value).map(Some).map_err(D::Error::custom) }
     }
 }
 

@@ -39,10 +39,26 @@ const FIXED: &[&str] = &[
     "own",
 ];
 
+/// Those of them that decide what learners keep and publish, or what it means, beside the name of the algorithm.
+const LEARNED: &[&str] = &[
+    "algorithm.kl_target",
+    "algorithm.entropy_temperature",
+    "algorithm.free_action_std",
+    "algorithm.normalise_observations",
+    "algorithm.normalise_rewards",
+    "network.convolutions",
+    "network.hidden",
+    "network.dueling",
+    "network.separate_value",
+    "auto_encoder",
+    "learner.split",
+];
+
 /// The keys that decide neither what a synchronous run learns nor what is found of it. Its limits are none of them: where it ends, it is
 /// evaluated once more.
 const ASIDE: &[&str] = &[
     "run.resume",
+    "run.start_from",
     "run.metrics_interval_s",
     "checkpoint.interval_s",
     "checkpoint.replay",
@@ -68,6 +84,14 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
     let (before, after) = (keys(before, is_fixed), keys(after, is_fixed));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+}
+
+/// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin with what it has learned,
+/// and must not.
+pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> {
+    let is_learned = |table: &str, path: &str| LEARNED.contains(&table) || LEARNED.contains(&path);
+    let (learned, begins) = (keys(learned, is_learned), keys(begins, is_learned));
+    learned.into_iter().filter(|(path, value)| begins.get(path) != Some(value)).map(|(path, value)| format!("{path}={value}")).collect()
 }
 
 /// The paths of the keys of `before` that `overrides` change and a run that goes on must not, whatever else is wrong with those.
@@ -111,6 +135,17 @@ mod tests {
         after.replay.capacity += 1;
         after.auto_encoder.latent += 1;
         assert_eq!(changes_that_do_not_fit(&before, &after), ["auto_encoder.latent", "network.hidden", "replay.capacity"]);
+    }
+
+    #[test]
+    fn a_new_run_begins_with_what_was_learned_by_the_same_layers_whatever_else_differs() {
+        let learned = Config::for_environment("CartPole-v1");
+        let mut begins = Config::for_environment("Acrobot-v1");
+        (begins.algorithm.gamma, begins.algorithm.n_step, begins.replay.capacity) = (0.5, 3, 7_000);
+        assert_eq!(settings_to_begin_with(&learned, &begins), Vec::<String>::new());
+        (begins.network.hidden, begins.algorithm.normalise_rewards) = (vec![7], true);
+        assert_eq!(settings_to_begin_with(&learned, &begins), ["algorithm.normalise_rewards=false", "network.hidden=[256, 256]"]);
+        assert!(LEARNED.iter().all(|key| FIXED.contains(key)), "a run that goes on keeps what it has learned");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod session;
 mod shortage;
 mod slots;
 mod standstill;
+mod starting_point;
 mod watch;
 mod weights;
 mod windows;
@@ -178,16 +179,18 @@ impl Prepared {
         Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })
     }
 
-    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, which Python, and where modules of the
-    /// user's own are searched. What starts from its configuration later, from elsewhere, then begins the same run.
+    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint that it begins with, which
+    /// Python, and where modules of the user's own are searched. What starts from its configuration later, from elsewhere, then begins the
+    /// same run.
     ///
     /// # Errors
-    /// There is no Python that fits, or the name of a folder has a colon in it or is no UTF-8.
+    /// There is no such checkpoint or no Python that fits, or the name of a folder has a colon in it or is no UTF-8.
     pub fn resolve(loaded: &mut Loaded) -> Result<(), SupervisorError> {
         // What starts from the resolved configuration later has to find the name valid.
         if let ("", Some(stem)) = (loaded.config.run.name.as_str(), loaded.source.file_stem()) {
             loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
         }
+        starting_point::resolve(loaded)?;
         // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
         let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
         let written_in = if is_typed { Path::new("") } else { loaded.source.as_path() };

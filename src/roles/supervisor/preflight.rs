@@ -22,8 +22,8 @@ use crate::segment::system;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk; of a run that goes on, its folder, and all of its replay, which may take a while. Whether it goes on, and where, is
-    /// added to the plan.
+    /// room on its disk; what a new run starts from; of a run that goes on, its folder, and all of its replay, which may take a while. Whether
+    /// it goes on, and where, or what it starts from, is added to the plan.
     ///
     /// # Errors
     /// The first that fails, with its key and place.
@@ -33,13 +33,17 @@ impl Prepared {
                 plan.set_run_folder(resumption.folder().path());
                 plan.remark(resumption.describe());
             }
-            None if self.loaded.config.run.resume == Resume::Auto => {
-                plan.remark(format!(
-                    "run.resume is \"auto\", and no run called {} waits to go on: a new one begins",
-                    run_name(&self.loaded.config)
-                ));
+            None => {
+                if self.loaded.config.run.resume == Resume::Auto {
+                    plan.remark(format!(
+                        "run.resume is \"auto\", and no run called {} waits to go on: a new one begins",
+                        run_name(&self.loaded.config)
+                    ));
+                }
+                if let Some(point) = self.starting_point()? {
+                    plan.remark(point.describe());
+                }
             }
-            None => {}
         }
         let existing = resumption.map(|resumption| resumption.folder().path());
         self.check_run_folder(existing)?;

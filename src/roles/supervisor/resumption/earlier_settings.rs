@@ -47,6 +47,11 @@ impl EarlierSettings {
         }
     }
 
+    /// The value that `run.start_from` had when the run began.
+    pub(super) fn started_from(&self) -> Option<String> {
+        self.went_by.first()?.run.start_from.clone()
+    }
+
     /// Whether all that came since the checkpoint comes again with `config`.
     pub(super) fn come_again_with(&self, config: &Config) -> bool {
         !self.went_by.is_empty() && self.went_by.iter().all(|before| repeats(before, config))

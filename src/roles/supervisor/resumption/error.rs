@@ -143,6 +143,15 @@ pub enum ResumeError {
         /// Their paths.
         keys: Vec<String>,
     },
+    /// It has begun long ago.
+    #[error(
+        "the run in {} has begun, and run.start_from is what a run begins with; start a new run: `shoal train {} --set run.start_from=CHECKPOINT`",
+        folder.display(), word(&folder.join("config.toml"))
+    )]
+    HasStarted {
+        /// Its folder.
+        folder: PathBuf,
+    },
     /// The segment would have other sizes than the one that was saved.
     #[error("the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the configuration that wrote it", path.display())]
     OtherShape {

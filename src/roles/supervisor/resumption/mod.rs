@@ -118,11 +118,22 @@ impl Resumption {
     /// What is wrong with those.
     pub fn load(&self, overrides: &[String]) -> Result<Loaded, SupervisorError> {
         let parse = |overrides: &[String]| Config::parse(&self.settings.text, &self.settings.path.display().to_string(), overrides);
-        parse(overrides).map_err(|errors| {
+        let mut loaded = parse(overrides).map_err(|errors| -> SupervisorError {
             // Most of what that file says has no effect with another algorithm, say; nobody wrote it, and that is not what is wrong.
             let keys = parse(&[]).map_or_else(|_| Vec::new(), |before| overrides_that_do_not_fit(&before.config, overrides));
             if keys.is_empty() { errors.into() } else { ResumeError::Fixed { keys }.into() }
-        })
+        })?;
+        if loaded.is_typed("run.start_from") {
+            return Err(ResumeError::HasStarted { folder: self.folder.path().into() }.into());
+        }
+        // What it began with need not be there any more.
+        loaded.config.run.start_from = None;
+        Ok(loaded)
+    }
+
+    /// What the run began with: the checkpoint of another.
+    pub(super) fn started_from(&self) -> Option<String> {
+        self.settings.started_from()
     }
 
     /// The keys in which `config` differs from what the checkpoint was written with, and may not.

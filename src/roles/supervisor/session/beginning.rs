@@ -14,6 +14,7 @@ use super::super::resumption::{KeptRun, Resumption, run_name};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::super::standstill::Standstill;
+use super::super::starting_point::StartingPoint;
 use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
@@ -32,8 +33,8 @@ impl Session {
     /// Allocate everything and fork every process of the plan.
     ///
     /// # Errors
-    /// The registry cannot be used; the folder of the run, its files or its memory cannot be made; what it goes on from is damaged, or
-    /// others have it; or a process cannot be started.
+    /// The registry cannot be used; the folder of the run, its files or its memory cannot be made; what it starts from does not fit; what it
+    /// goes on from is damaged, or others have it; or a process cannot be started.
     pub fn start(
         mut prepared: Prepared,
         plan: Plan,
@@ -47,11 +48,12 @@ impl Session {
             Some(resumption) => claim(resumption, &mut prepared)?,
         };
         let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
+        let starting_point = if resumption.is_none() { prepared.starting_point()? } else { None };
         let registry = Registry::open()?;
         let swept = registry.sweep();
         registry.check_free(std::process::id())?;
-        let mut session = Self::allocate(prepared, plan, console, resumption, kept, &registry)?;
-        session.tell_beginnings(resumption.map(Resumption::describe), &swept);
+        let mut session = Self::allocate(prepared, plan, console, resumption, kept, starting_point.as_ref(), &registry)?;
+        session.tell_beginnings(resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe)), &swept);
         session.limit = ProductsLimit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         if is_adopted {
@@ -79,6 +81,7 @@ impl Session {
         console: Console,
         resumption: Option<&Resumption>,
         kept: Option<KeptRun>,
+        starting_point: Option<&StartingPoint>,
         registry: &Registry,
     ) -> Result<Self, SupervisorError> {
         let config = &prepared.loaded.config;
@@ -97,6 +100,9 @@ impl Session {
         let begin = || -> Result<_, SupervisorError> {
             if let Some(resumption) = resumption {
                 put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
+            }
+            if let Some(point) = starting_point {
+                point.put_into(&segment, &prepared.loaded)?;
             }
             let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
             let announced = announce(registry, &segment, &description, &folder, salvage)?;
@@ -156,8 +162,8 @@ impl Session {
         std::mem::forget(self.announcement);
     }
 
-    /// Events of before the first process: what environments run on, from where the run goes on, and what was cleared away.
-    fn tell_beginnings(&mut self, resumed: Option<String>, swept: &[String]) {
+    /// Events of before the first process: what environments run on, from where the run goes on or starts, and what was cleared away.
+    fn tell_beginnings(&mut self, from: Option<String>, swept: &[String]) {
         if !self.prepared.software.is_empty() {
             let versions: Vec<String> = self.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
             // Only environments in Python have an interpreter.
@@ -165,8 +171,8 @@ impl Session {
             let interpreter = if python.is_empty() { String::new() } else { format!(" ({python})") };
             self.sinks.event(&format!("environments run on {}{interpreter}", versions.join(", ")));
         }
-        if let Some(resumed) = resumed {
-            self.sinks.event(&resumed);
+        if let Some(from) = from {
+            self.sinks.event(&from);
         }
         for name in swept {
             self.sinks.event(&format!("removed the segment {name} that a dead run had left"));
@@ -189,6 +195,8 @@ impl Session {
 /// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
 fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<KeptRun>, SupervisorError> {
     resumption.claim(prepared.algorithm.schema())?;
+    // Its records say with what it began, whatever another run would begin with.
+    prepared.loaded.config.run.start_from = resumption.started_from();
     prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
     Ok(resumption.take_kept())
 }

@@ -1,0 +1,199 @@
+//! The checkpoint of another run that a new one begins with (`run.start_from`): which one, whether it fits, and what is taken.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::{Prepared, SupervisorError, refuse};
+use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
+use crate::config::{Config, Loaded, Resume, settings_to_begin_with};
+use crate::segment::Segment;
+use crate::segment::description::FieldDescription;
+use crate::telemetry::RunFolder;
+
+/// What a new run begins with.
+pub(super) struct StartingPoint {
+    checkpoint: RunCheckpoint,
+}
+
+/// Why a run cannot begin with what another has learned. The value of the key is shown beside it.
+#[derive(Debug, Error)]
+pub(super) enum StartError {
+    /// It leads nowhere.
+    #[error("it cannot be found ({0}); name the folder of a run, such as runs/latest, or that of one of its checkpoints")]
+    Missing(io::ErrorKind),
+    /// It leads nowhere because nobody has made a path of it.
+    #[error("no shell has expanded this \"~\"; write the path of that home")]
+    Home,
+    /// Weights alone.
+    #[error(
+        "a file of weights holds a policy, and not all that learning goes on from (targets, critics, the optimizer); name the folder of its \
+         run, or that of a checkpoint"
+    )]
+    Weights,
+    /// Something else.
+    #[error("this is neither the folder of a run nor that of a checkpoint; name one of these, such as runs/latest")]
+    Neither,
+    /// A run without any.
+    #[error(
+        "this run has no complete checkpoint: one is written each checkpoint.interval_s (each checkpoint.synchronous_interval_steps where \
+         actor.count is 0) and at the end; name another run"
+    )]
+    NoneYet,
+    /// No configuration can hold where it is.
+    #[error("the path {} is not UTF-8, and the records of a run cannot hold it; rename it", .0.display())]
+    NotUtf8(PathBuf),
+    /// It cannot be read.
+    #[error("{0}; name another checkpoint")]
+    Checkpoint(#[from] CheckpointError),
+    /// It was written too early.
+    #[error("this checkpoint was written before the first update, and has learned nothing; name another")]
+    NothingLearned,
+    /// Another algorithm keeps other things.
+    #[error("what it holds was learned by {learned:?}, and algorithm.name is {begins:?} here; name a run of the same algorithm")]
+    OtherAlgorithm {
+        /// Algorithm of the checkpoint.
+        learned: String,
+        /// That of the run.
+        begins: String,
+    },
+    /// Other layers, say.
+    #[error("what it holds was learned with {}; set the same here, or name another run", .0.join(", "))]
+    OtherSettings(Vec<String>),
+    /// Other observations or actions.
+    #[error(
+        "what it holds was learned from {} in {}, and {} has {}; name a run in an environment with the same observations and actions",
+        told(learned), environments[0], environments[1], told(begins)
+    )]
+    OtherSpaces {
+        /// A field of the checkpoint's rows.
+        learned: FieldDescription,
+        /// The same one in the environment of the run.
+        begins: FieldDescription,
+        /// Both environments.
+        environments: [String; 2],
+    },
+    /// Anything else that decides how much there is.
+    #[error("it holds {learned} {what}, and this run has {begins}: another number of actions, or other layers; name another run")]
+    OtherLength {
+        /// Which values.
+        what: &'static str,
+        /// How many the checkpoint has.
+        learned: usize,
+        /// How many the run has.
+        begins: usize,
+    },
+}
+
+/// A field of a row, for people.
+fn told(field: &FieldDescription) -> String {
+    format!("`{}` of {} {:?}", field.name, field.element, field.shape)
+}
+
+/// Let `loaded` name the checkpoint that it begins with, by a path that leads there from anywhere and from now on: a run writes others, and
+/// `runs/latest` will lead to this one.
+///
+/// # Errors
+/// There is none; but where another run may go on instead, that needs none.
+pub(super) fn resolve(loaded: &mut Loaded) -> Result<(), SupervisorError> {
+    let Some(path) = &loaded.config.run.start_from else { return Ok(()) };
+    let found = checkpoint_at(Path::new(path)).and_then(|path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or(StartError::NotUtf8(path))
+    });
+    match found {
+        Ok(path) => loaded.config.run.start_from = Some(path),
+        Err(_) if loaded.config.run.resume == Resume::Auto => {}
+        Err(error) => return Err(about_start(loaded, &error)),
+    }
+    Ok(())
+}
+
+/// The checkpoint in the folder `path`, or the newest of the run there.
+fn checkpoint_at(path: &Path) -> Result<PathBuf, StartError> {
+    let real =
+        path.canonicalize().map_err(|error| if path.starts_with("~") { StartError::Home } else { StartError::Missing(error.kind()) })?;
+    if RunCheckpoint::is_at(&real) {
+        return Ok(real);
+    }
+    match RunFolder::open(&real) {
+        Ok(run) => Checkpoints::new(run.checkpoints()).list().pop().ok_or(StartError::NoneYet),
+        Err(_) if real.extension().is_some_and(|ending| ending == "safetensors") => Err(StartError::Weights),
+        Err(_) => Err(StartError::Neither),
+    }
+}
+
+fn about_start(loaded: &Loaded, error: &StartError) -> SupervisorError {
+    refuse(loaded.error_at("run.start_from", error.to_string()))
+}
+
+impl Prepared {
+    /// What the run begins with, if that is what another has learned.
+    ///
+    /// # Errors
+    /// There is no checkpoint, it is damaged, or it does not fit.
+    pub(super) fn starting_point(&self) -> Result<Option<StartingPoint>, SupervisorError> {
+        let Some(path) = &self.loaded.config.run.start_from else { return Ok(None) };
+        let found = || {
+            let point = StartingPoint { checkpoint: RunCheckpoint::open(&checkpoint_at(Path::new(path))?)? };
+            point.check(self).map(|()| point)
+        };
+        found().map(Some).map_err(|error| about_start(&self.loaded, &error))
+    }
+}
+
+impl StartingPoint {
+    /// Refuse what does not fit the run, by the setting, the observation or the action that differs, or else by a length.
+    fn check(&self, run: &Prepared) -> Result<(), StartError> {
+        let (manifest, config) = (self.checkpoint.manifest(), &run.loaded.config);
+        if manifest.algorithm != config.algorithm.name {
+            return Err(StartError::OtherAlgorithm { learned: manifest.algorithm.clone(), begins: config.algorithm.name.clone() });
+        }
+        if manifest.updates == 0 {
+            return Err(StartError::NothingLearned);
+        }
+        // What cannot be read any more is a matter for the lengths.
+        if let Ok(learned) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) {
+            let settings = settings_to_begin_with(&learned.config, config);
+            if !settings.is_empty() {
+                return Err(StartError::OtherSettings(settings));
+            }
+            self.check_spaces(&learned.config, run)?;
+        }
+        let (layout, sizes) = (&manifest.layout, run.algorithm.sizes());
+        let lengths = [
+            ("published values", layout.published_values, sizes.published),
+            ("values of the learners' state", layout.learner_state_values, sizes.state),
+            ("statistics", layout.statistics_values, run.algorithm.normalisation().statistics_values()),
+        ];
+        let different = lengths.into_iter().find(|(_, learned, begins)| learned != begins);
+        different.map_or(Ok(()), |(what, learned, begins)| Err(StartError::OtherLength { what, learned, begins }))
+    }
+
+    /// Refuse other observations and actions: the rows of the checkpoint's run, with its own settings, would be others in the environment of
+    /// this `run`.
+    fn check_spaces(&self, learned: &Config, run: &Prepared) -> Result<(), StartError> {
+        let manifest = self.checkpoint.manifest();
+        let Ok(algorithm) = run.catalogue.algorithms().build(learned, &run.environment) else { return Ok(()) };
+        // How the same values are stored is the replay's concern.
+        let is_other = |(one, other): &(FieldDescription, FieldDescription)| (&one.element, &one.shape) != (&other.element, &other.shape);
+        let different = manifest.fields.iter().cloned().zip(algorithm.schema().describe()).find(is_other);
+        different.map_or(Ok(()), |(learned, begins)| {
+            let environments = [manifest.environment.clone(), run.environment.id.clone()];
+            Err(StartError::OtherSpaces { learned, begins, environments })
+        })
+    }
+
+    /// Put what was learned into the `segment` of the run that `loaded` describes, which nobody uses yet.
+    pub(super) fn put_into(&self, segment: &Segment, loaded: &Loaded) -> Result<(), SupervisorError> {
+        self.checkpoint.begin(segment).map_err(|error| about_start(loaded, &error.into()))
+    }
+
+    /// For people: what the run starts from.
+    pub(super) fn describe(&self) -> String {
+        let manifest = self.checkpoint.manifest();
+        let (path, environment) = (self.checkpoint.path().display(), &manifest.environment);
+        format!("starts from {path}: {} environment steps, {} updates in {environment}", manifest.env_steps, manifest.updates)
+    }
+}
