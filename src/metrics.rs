@@ -1,26 +1,26 @@
 //! Metrics: what an algorithm declares, and values while they accumulate.
 //!
-//! An algorithm names its metrics and says how each accumulates; from there values travel by themselves: over the
-//! learners' parts of an update (`segment::gradients`), over the updates between two reports to the supervisor
-//! (`segment::metrics`), and into every sink of `telemetry` and the inspector.
+//! An algorithm names its metrics and says how each accumulates. The rest needs no more code: values accumulate over
+//! the learners' parts of an update (`segment::gradients`), then over the updates between two reports to the
+//! supervisor (`segment::metrics`), and go to every sink of `telemetry` and to the inspector.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most metrics that one algorithm declares: each share of a gradient has room for so many.
+/// Most metrics that one algorithm may declare: each share of a gradient has room for so many.
 pub const MOST_METRICS: usize = 16;
 
 /// How the values of a metric become one: over learners, then over updates, then over reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accumulation {
-    /// The sum since the run began or went on from a checkpoint.
+    /// The sum since the run began, or went on from a checkpoint.
     Sum,
     /// The mean over everything that the updates of a report were made from.
     Mean,
-    /// The largest since the run began or went on from a checkpoint.
+    /// The largest value since the run began, or went on from a checkpoint.
     Max,
-    /// The newest.
+    /// The newest value.
     Last,
 }
 
@@ -29,7 +29,7 @@ pub enum Accumulation {
 pub struct Metric {
     /// Key in `metrics.jsonl`; with `train/` before it the tag in TensorBoard.
     pub name: &'static str,
-    /// How its values become one.
+    /// How several of its values become one.
     pub accumulation: Accumulation,
 }
 
@@ -39,17 +39,17 @@ impl Metric {
         Self { name, accumulation: Accumulation::Sum }
     }
 
-    /// A metric of which the mean counts.
+    /// A metric whose value is the mean.
     pub const fn mean(name: &'static str) -> Self {
         Self { name, accumulation: Accumulation::Mean }
     }
 
-    /// A metric of which the largest value counts.
+    /// A metric whose value is the largest.
     pub const fn max(name: &'static str) -> Self {
         Self { name, accumulation: Accumulation::Max }
     }
 
-    /// A metric of which the newest value counts.
+    /// A metric whose value is the newest.
     pub const fn last(name: &'static str) -> Self {
         Self { name, accumulation: Accumulation::Last }
     }
@@ -60,12 +60,12 @@ impl Metric {
 pub struct Amount {
     /// The sum, the largest or the newest of the values.
     pub value: f64,
-    /// How many values are in it; with 0 nothing is known.
+    /// Number of values that have accumulated; with 0 nothing is known.
     pub count: f64,
 }
 
 impl Amount {
-    /// Take in what came later.
+    /// Merge in an amount that came later.
     pub fn merge(&mut self, later: Self, accumulation: Accumulation) {
         if later.count == 0.0 {
             return;
@@ -73,14 +73,14 @@ impl Amount {
         self.value = match accumulation {
             _ if self.count == 0.0 => later.value,
             Accumulation::Sum | Accumulation::Mean => self.value + later.value,
-            // Not `f64::max`, which would drop a NaN that the reader must see.
+            // Not `f64::max`, which would drop a NaN that readers must see.
             Accumulation::Max if self.value > later.value || self.value.is_nan() => self.value,
             Accumulation::Max | Accumulation::Last => later.value,
         };
         self.count += later.count;
     }
 
-    /// Take in the newest report of a run: of a mean it says what it is now, without what was before.
+    /// Merge in the newest report of a run. The mean of a report replaces the one before.
     pub fn report(&mut self, newest: Self, accumulation: Accumulation) {
         if accumulation == Accumulation::Mean && newest.count > 0.0 {
             *self = newest;
@@ -118,7 +118,7 @@ impl Tally {
         self.metrics
     }
 
-    /// What there is of each, in the order of their declaration.
+    /// The amount of each metric, in the order of their declaration.
     pub fn amounts(&self) -> &[Amount] {
         &self.amounts[..self.metrics.len()]
     }
@@ -126,7 +126,7 @@ impl Tally {
     /// Add one value.
     ///
     /// # Panics
-    /// When the algorithm has not declared the metric, as [`Self::add_all`] and [`Self::amount_mut`].
+    /// If the algorithm has not declared the metric, as [`Self::add_all`] and [`Self::amount_mut`] do.
     pub fn add(&mut self, metric: Metric, value: f64) {
         self.add_all(metric, value, 1.0);
     }
@@ -136,7 +136,7 @@ impl Tally {
         self.amount_mut(metric).merge(Amount { value: sum, count }, metric.accumulation);
     }
 
-    /// What there is of a metric, to be changed: scaled, for instance, once all learners have spoken.
+    /// The amount of a metric, to be changed: for instance scaled, once the shares of all learners are added up.
     pub fn amount_mut(&mut self, metric: Metric) -> &mut Amount {
         let position = self.metrics.iter().position(|declared| *declared == metric);
         &mut self.amounts[position.unwrap_or_else(|| panic!("the algorithm's metrics do not declare {metric:?}"))]
@@ -152,12 +152,12 @@ impl Tally {
         self.metrics.iter().zip(&self.amounts).filter_map(|(&metric, amount)| Some((metric, amount.known(metric.accumulation)?)))
     }
 
-    /// Take in what came later, or from another learner.
+    /// Merge in a tally that came later, or from another learner.
     pub fn merge(&mut self, later: &Self) {
         later.amounts().iter().enumerate().for_each(|(index, &amount)| self.merge_at(index, amount));
     }
 
-    /// Take in an amount of metric number `index` of the declaration. Without effect when there is none of that number.
+    /// Merge in an amount of metric number `index` of the declaration. No effect if there is no such metric.
     pub fn merge_at(&mut self, index: usize, later: Amount) {
         if let Some(metric) = self.metrics.get(index) {
             self.amounts[index].merge(later, metric.accumulation);
@@ -177,7 +177,7 @@ impl Tally {
     }
 }
 
-/// For people: `loss 0.25, q_mean 11.2`.
+/// For people to read: `loss 0.25, q_mean 11.2`.
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, (metric, value)) in self.known().enumerate() {
@@ -188,15 +188,16 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What a learner found in its part of a batch, besides the gradient; added up, what all of them found.
+/// What a learner found in its part of a batch, besides the gradient. The sum of all shares is what all learners found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// Transitions, or other samples, in it.
     pub samples: f64,
-    /// Largest importance weight, not yet divided by anything: the largest of all parts is only known once all learners
-    /// have spoken. 1 where samples have no weights.
+    /// Largest importance weight, not yet divided by anything: the largest of all parts is known only once all shares
+    /// are added up. 1 if samples have no weights.
     pub largest_weight: f64,
-    /// Environment steps of the run when it was made: of all parts the largest, so that all learners take the same step.
+    /// Environment steps of the run when the share was made. The sum of shares has the largest, so that all learners
+    /// take the same step.
     pub env_steps: u64,
     /// The metrics.
     pub tally: Tally,

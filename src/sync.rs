@@ -1,7 +1,9 @@
-//! Atomics, futex waits and pauses for what processes share: the models of the protocol (`tests/models`) put others in their place.
+//! Atomics, futex waits and pauses for what processes share. The models of the protocol (`tests/models`) replace this
+//! module by one that explores every order.
 //!
 //! Everything that processes share is one of these atomics inside the segment. Waiting goes through the kernel's
-//! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a hang.
+//! non-private futex, always with a timeout, so that a lost wake-up or a dead waker costs milliseconds and never a
+//! hang.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,16 +20,16 @@ pub use std::thread::sleep;
 pub fn wait_while_equal(word: &AtomicU32, seen: u32, timeout: Duration) {
     let timeout =
         futex::Timespec { tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(timeout.subsec_nanos()) };
-    // Without `Flags::PRIVATE`, since the waiter and the waker are different processes. EAGAIN (the word has changed
+    // Without `Flags::PRIVATE`, since waiter and waker may be different processes. EAGAIN (the word has changed
     // already), EINTR and ETIMEDOUT all mean "look again".
     let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timeout));
 }
 
-/// As [`wait_while_equal`], but of the calls of [`wake_some`] only those that name one of the sleeper's `bits` wake it. There must
-/// be some.
+/// As [`wait_while_equal`], but a call of [`wake_some`] wakes the sleeper only if it names one of the sleeper's
+/// `bits`. Returns at once if `bits` is 0.
 pub fn wait_as(word: &AtomicU32, bits: u32, seen: u32, timeout: Duration) {
     let Some(bits) = NonZeroU32::new(bits) else { return };
-    // Unlike the plain wait, this one takes the moment at which to give up.
+    // Unlike the plain wait, this call takes the moment at which to give up, and not a duration.
     let give_up_ns = monotonic_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     let give_up = futex::Timespec {
         tv_sec: i64::try_from(give_up_ns / 1_000_000_000).unwrap_or(i64::MAX),
@@ -42,7 +44,7 @@ pub fn wake_all(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }
 
-/// Wake those that sleep on `word` with one of these bits. Without any, the kernel is not called.
+/// Wake the processes that sleep on `word` with one of these bits. If `bits` is 0, the kernel is not called.
 pub fn wake_some(word: &AtomicU32, bits: u32) {
     let _ = NonZeroU32::new(bits).map(|bits| futex::wake_bitset(word, futex::Flags::empty(), u32::MAX >> 1, bits));
 }

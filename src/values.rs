@@ -1,15 +1,15 @@
-//! Rows of numbers as environments, replay and networks hand them to each other: floats, or bytes that stay bytes until the first layer of
-//! a network.
+//! Rows of numbers as environments, replay and networks hand them to each other: floats, or bytes that stay bytes
+//! until the first layer of a network.
 
 use serde::{Deserialize, Serialize};
 
-/// Type of the numbers of an observation, or of what a network is given.
+/// Type of the numbers of an observation, or of a network's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
     /// A float of 32 bits, which a network takes as it is.
     F32,
-    /// A byte, which a network takes as its 255th part: 0 to 1.
+    /// A byte, which a network takes divided by 255: 0 to 1.
     U8,
 }
 
@@ -36,13 +36,13 @@ impl ValueType {
 
 /// A number of either type.
 pub trait Value: Copy + Default + PartialEq + std::fmt::Debug + 'static {
-    /// Which.
+    /// The type.
     const TYPE: ValueType;
 
-    /// The numbers of this type in `values`.
+    /// The numbers in `values`, which are of this type.
     ///
     /// # Panics
-    /// When they are of the other type.
+    /// If they are of the other type.
     fn of(values: ValuesMut<'_>) -> &mut [Self];
 }
 
@@ -78,7 +78,7 @@ pub enum Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
@@ -86,12 +86,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Their type.
+    /// Type of the values.
     pub fn value_type(&self) -> ValueType {
         match self {
             Self::F32(_) => ValueType::F32,
@@ -99,7 +99,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Row number `index` of rows of so many numbers.
+    /// Row number `index`, where each row has `length` numbers.
     pub fn row(self, index: usize, length: usize) -> Self {
         let range = index * length..(index + 1) * length;
         match self {
@@ -113,7 +113,7 @@ impl<'a> Values<'a> {
         self.row(0, length)
     }
 
-    /// Their bytes, in the machine's order.
+    /// Bytes of the values, in the machine's order.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::F32(values) => bytemuck::cast_slice(values),
@@ -127,7 +127,7 @@ impl<'a> Values<'a> {
         assert_eq!(self.len(), rows * columns, "the input is not {rows} rows of {columns} columns");
     }
 
-    /// The numbers, if they are floats.
+    /// The values, if they are floats.
     pub fn as_f32(self) -> Option<&'a [f32]> {
         match self {
             Self::F32(values) => Some(values),
@@ -146,7 +146,7 @@ pub enum ValuesMut<'a> {
 }
 
 impl ValuesMut<'_> {
-    /// The same numbers, lent out for a shorter time.
+    /// Borrow the numbers again, for a shorter time.
     pub fn reborrow(&mut self) -> ValuesMut<'_> {
         match self {
             Self::F32(values) => ValuesMut::F32(values),
@@ -167,7 +167,7 @@ impl ValuesMut<'_> {
     }
 }
 
-/// Numbers that somebody owns.
+/// Numbers in memory of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ValueBuffer {
     /// Floats.
@@ -177,7 +177,7 @@ pub enum ValueBuffer {
 }
 
 impl ValueBuffer {
-    /// So many zeros.
+    /// `length` zeros.
     pub fn zeros(value_type: ValueType, length: usize) -> Self {
         match value_type {
             ValueType::F32 => Self::F32(vec![0.0; length]),
@@ -185,7 +185,7 @@ impl ValueBuffer {
         }
     }
 
-    /// Have room for so many numbers at least.
+    /// Grow to at least `length` numbers; new ones are zero.
     pub fn grow(&mut self, length: usize) {
         match self {
             Self::F32(values) => values.resize(length.max(values.len()), 0.0),
@@ -193,7 +193,7 @@ impl ValueBuffer {
         }
     }
 
-    /// All of them, to be read.
+    /// All numbers, to be read.
     pub fn values(&self) -> Values<'_> {
         match self {
             Self::F32(values) => Values::F32(values),
@@ -201,7 +201,7 @@ impl ValueBuffer {
         }
     }
 
-    /// All of them, to be written.
+    /// All numbers, to be written.
     pub fn values_mut(&mut self) -> ValuesMut<'_> {
         match self {
             Self::F32(values) => ValuesMut::F32(values),
@@ -209,7 +209,7 @@ impl ValueBuffer {
         }
     }
 
-    /// Row number `index` of rows of so many numbers, to be written.
+    /// Row number `index`, to be written, where each row has `length` numbers.
     pub fn row_mut(&mut self, index: usize, length: usize) -> ValuesMut<'_> {
         let range = index * length..(index + 1) * length;
         match self {

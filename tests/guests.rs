@@ -12,7 +12,7 @@ use shoal::rendezvous::{Attachment, Registry, attach};
 use shoal::replay::{Schema, StagingArea};
 use shoal::segment::Segment;
 use shoal::segment::processes::ProcessSlot;
-use shoal::standalone::{Patience, Stale, Standalone};
+use shoal::standalone::{Patience, ReplayHandle, Stale};
 use shoal::sync::Ordering;
 
 /// Names the supervisor to the process that plays a guest.
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 16_384;
 #[test]
 fn play_a_guest() {
     let Some(supervisor) = std::env::var(SUPERVISOR).ok().and_then(|pid| pid.parse().ok()) else { return };
-    let replay = Standalone::attach(supervisor, Some(1)).unwrap_or_else(|error| panic!("{error}"));
+    let replay = ReplayHandle::attach(supervisor, Some(1)).unwrap_or_else(|error| panic!("{error}"));
     if let Some(largest) = std::env::var(LARGEST_BETA).ok().map(|beta| beta.parse::<f64>().unwrap()) {
         let beta = replay.beta();
         return assert!(beta < largest, "an importance exponent of {beta}");
@@ -201,7 +201,7 @@ fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of
     let area = StagingArea::of(&segment, slots[0].index());
     area.write(&schema).commit(None);
     std::mem::forget(slots[1].begin_operation(segment.control(), || ()));
-    slots.iter().rev().for_each(|slot| slot.say_goodbye());
+    slots.iter().rev().for_each(|slot| slot.announce_leaving());
     for place in &places {
         run.wait_until("both to be seen off", || segment.processes().slot(place.slot).pid() != std::process::id());
     }

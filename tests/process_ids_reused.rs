@@ -39,7 +39,7 @@ fn a_dead_participant_whose_id_is_a_living_process_again_is_repaired_after() {
         let free = shared.free_places();
         let name = shared.held.name().unwrap().to_owned();
         let participant: Pid = fork_child(|| {
-            let held = shoal::standalone::Standalone::open(&name, Some(2)).expect("a replay that is there");
+            let held = shoal::standalone::ReplayHandle::open(&name, Some(2)).expect("a replay that is there");
             add(&held, 100..102, &mut Vec::new());
             std::thread::sleep(Duration::from_secs(600));
             0

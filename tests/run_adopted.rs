@@ -15,7 +15,7 @@ use shoal::algorithms::registry;
 use shoal::config::Config;
 use shoal::environments;
 use shoal::rendezvous::{Registry, Visitor, attach};
-use shoal::replay::{Counts, Record, ReplayView, Zero};
+use shoal::replay::{Counts, Record, ReplayView, ZeroPriority};
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
 use shoal::segment::{NamedProcess, Segment, system};
@@ -49,7 +49,7 @@ fn replay_of(segment: &Segment) -> (Vec<(Record, Vec<u64>)>, Counts) {
     let config = Config::parse(&segment.description().unwrap().config_toml, "config.toml", &[]).unwrap().config;
     let schema = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap().schema();
     let (replay, mut rows) = (ReplayView::new(segment, schema), Vec::new());
-    let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
+    let taken: Result<(), ()> = replay.for_each_row(ZeroPriority::Unfinished, |record, words| {
         rows.push((record, words.to_vec()));
         Ok(())
     });
@@ -241,7 +241,7 @@ fn a_run_is_kept_though_nobody_has_seen_off_the_guests_that_left_it() {
     run_support::stop(run.pid());
     // One is as after a panic, in the middle of an operation.
     std::mem::forget(slots[0].begin_operation(segment.control(), || ()));
-    slots.iter().for_each(|slot| slot.say_goodbye());
+    slots.iter().for_each(|slot| slot.announce_leaving());
     let keeper = run.kill_and_wait_for_keeper();
     wait_until_offered(&segment, keeper);
     drop(segment);

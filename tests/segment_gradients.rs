@@ -55,7 +55,7 @@ impl<'r> Learners<'r> {
 
     /// See to a learner whose end has been waited for, as the supervisor does.
     fn bury(&mut self, number: usize) {
-        self.membership.bury(number).store(self.run.segment.control().membership());
+        self.membership.remove(number).store(self.run.segment.control().membership());
         self.run.segment.control().signal_progress();
         self.family.repair_patiently(number);
     }

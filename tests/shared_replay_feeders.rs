@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::{PlaceInLine, ProcessSlot, SlotState};
 use shoal::segment::{Segment, system};
-use shoal::standalone::{Options, Patience, Standalone};
+use shoal::standalone::{Options, Patience, ReplayHandle};
 use shoal::sync::Ordering;
 use support::{Run, Sizes, wait_until};
 
@@ -25,7 +25,7 @@ const ROWS: [usize; 3] = [1, 10, 60];
 /// A replay that holds more than its rate limiter allows, and feeders that all wait to add more.
 struct Fed {
     segment: Segment,
-    held: Standalone,
+    held: ReplayHandle,
     feeders: BTreeMap<usize, Pid>,
     /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
     _run: Run,
@@ -41,7 +41,7 @@ impl Fed {
             error_band: BAND as f64,
             ..support::shared::options()
         };
-        let held = Standalone::create(options, true, Some(1)).expect("a small replay");
+        let held = ReplayHandle::create(options, true, Some(1)).expect("a small replay");
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
         // More than any feeder adds, and nothing sampled yet: a band is no limit to what is added at once.
         add(&held, 3 * BAND as usize, &mut || true);
@@ -53,7 +53,7 @@ impl Fed {
             let name = fed.segment.name().to_owned();
             let before: Vec<usize> = fed.feeding().map(|(slot, _)| slot.index()).collect();
             let pid = system::fork_child(|| {
-                let held = Standalone::open(&name, None).expect("a replay that is there");
+                let held = ReplayHandle::open(&name, None).expect("a replay that is there");
                 while add(&held, rows, &mut || true) {}
                 0
             });
@@ -126,7 +126,7 @@ impl Drop for Fed {
     }
 }
 
-fn add(held: &Standalone, rows: usize, go_on: &mut dyn FnMut() -> bool) -> bool {
+fn add(held: &ReplayHandle, rows: usize, go_on: &mut dyn FnMut() -> bool) -> bool {
     let column: Vec<u8> = (0..rows as i32).flat_map(i32::to_ne_bytes).collect();
     held.add(&[&column], rows, None, &[], Patience::new(None, go_on), &mut Vec::new()).is_ok()
 }

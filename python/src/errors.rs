@@ -6,45 +6,45 @@ use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt, P
 use pyo3::prelude::*;
 use shoal::replay::SampleError;
 use shoal::segment::SegmentError;
-use shoal::standalone::StandaloneError;
+use shoal::standalone::ReplayError;
 
 /// The exception for `error`.
-pub(crate) fn exception(py: Python<'_>, error: &StandaloneError) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &ReplayError) -> PyErr {
     let text = error.to_string();
     match error {
-        StandaloneError::OutOfRange { .. }
-        | StandaloneError::Layout(_)
-        | StandaloneError::NoFields
-        | StandaloneError::Field { .. }
-        | StandaloneError::NotPrioritized
-        | StandaloneError::PrioritiesOfSteps
-        | StandaloneError::NotFinite { .. }
-        | StandaloneError::Priority { .. }
-        | StandaloneError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
-        StandaloneError::Index { .. } | StandaloneError::EmptySlot { .. } | StandaloneError::FrameGone { .. } => {
+        ReplayError::OutOfRange { .. }
+        | ReplayError::Layout(_)
+        | ReplayError::NoFields
+        | ReplayError::Field { .. }
+        | ReplayError::NotPrioritized
+        | ReplayError::PrioritiesOfSteps
+        | ReplayError::NotFinite { .. }
+        | ReplayError::Priority { .. }
+        | ReplayError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
+        ReplayError::Index { .. } | ReplayError::EmptySlot { .. } | ReplayError::FrameGone { .. } => {
             PyIndexError::new_err(text)
         }
-        StandaloneError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
-        StandaloneError::Segment(SegmentError::Open { .. }) | StandaloneError::Gone { .. } => PyFileNotFoundError::new_err(text),
-        StandaloneError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {
+        ReplayError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
+        ReplayError::Segment(SegmentError::Open { .. }) | ReplayError::Gone { .. } => PyFileNotFoundError::new_err(text),
+        ReplayError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {
             PyOSError::new_err(text)
         }
-        StandaloneError::Segment(
+        ReplayError::Segment(
             SegmentError::OtherPidNamespace { .. }
             | SegmentError::OtherTimeNamespace { .. }
             | SegmentError::UnknownProcesses
             | SegmentError::NotOurs { .. },
         ) => named(py, "ReplayError", text),
-        StandaloneError::Segment(_) | StandaloneError::Options { .. } | StandaloneError::Corrupt { .. } => named(py, "CorruptError", text),
-        StandaloneError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
-        StandaloneError::File { .. } => PyOSError::new_err(text),
-        StandaloneError::Sample(SampleError::Empty) | StandaloneError::AllZero => named(py, "EmptyError", text),
-        StandaloneError::Stale { .. } => named(py, "StaleIndexError", text),
-        StandaloneError::RateLimited { .. } | StandaloneError::Busy => named(py, "RateLimitError", text),
-        StandaloneError::Stopped | StandaloneError::Closed | StandaloneError::NobodyDraws { .. } | StandaloneError::RunEnded => {
+        ReplayError::Segment(_) | ReplayError::Options { .. } | ReplayError::Corrupt { .. } => named(py, "CorruptError", text),
+        ReplayError::File { source, .. } if source.kind() == ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+        ReplayError::File { .. } => PyOSError::new_err(text),
+        ReplayError::Sample(SampleError::Empty) | ReplayError::AllZero => named(py, "EmptyError", text),
+        ReplayError::Stale { .. } => named(py, "StaleIndexError", text),
+        ReplayError::RateLimited { .. } | ReplayError::Busy => named(py, "RateLimitError", text),
+        ReplayError::Stopped | ReplayError::Closed | ReplayError::NobodyDraws { .. } | ReplayError::RunEnded => {
             named(py, "StoppedError", text)
         }
-        StandaloneError::Interrupted => PyKeyboardInterrupt::new_err(text),
+        ReplayError::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => named(py, "ReplayError", text),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn settle(executable: PathBuf, home: String, abi: String, typed: Stri
 /// this build.
 #[pyfunction]
 pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
-    system::fork_by(fork);
+    system::set_fork(fork);
     // Without the interpreter's lock: in a child, an environment's own threads must get it while Rust computes.
     py.detach(|| shoal::program::main_in_interpreter(&typed))
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use shoal::replay::{Element, Rows};
 use shoal::segment::layout::MAX_CAPACITY;
-use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, Standalone, StandaloneError};
+use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, ReplayHandle, ReplayError};
 
 use crate::array::{Filling, is_array_of};
 use crate::batch::{Arrays, Batch};
@@ -33,7 +33,7 @@ const CLOSING_PAUSE: Duration = Duration::from_micros(100);
 /// free.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct Replay {
-    held: Mutex<Option<Arc<Standalone>>>,
+    held: Mutex<Option<Arc<ReplayHandle>>>,
     /// Name and type of each field.
     known: Vec<(Py<PyString>, Element)>,
     /// The batches made last, to be filled again once nobody else holds them: while one is in use the next is drawn. Memory
@@ -44,7 +44,7 @@ pub(crate) struct Replay {
 type Spares = [Option<Py<Batch>>; 2];
 
 impl Replay {
-    fn of(py: Python<'_>, made: Result<Standalone, StandaloneError>) -> PyResult<Self> {
+    fn of(py: Python<'_>, made: Result<ReplayHandle, ReplayError>) -> PyResult<Self> {
         let held = made.map_err(|error| exception(py, &error))?;
         let fields = held.options().fields.iter();
         let known = fields.filter_map(|field| Some((PyString::intern(py, &field.name).unbind(), field.element()?))).collect::<Vec<_>>();
@@ -54,7 +54,7 @@ impl Replay {
         Ok(Self { held: Mutex::new(Some(Arc::new(held))), known, spares: Mutex::default() })
     }
 
-    fn held(&self, py: Python<'_>) -> PyResult<Arc<Standalone>> {
+    fn held(&self, py: Python<'_>) -> PyResult<Arc<ReplayHandle>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         held.ok_or_else(|| named(py, "StoppedError", "the replay is closed".into()))
     }
@@ -77,7 +77,7 @@ fn participant_count(count: &Bound<'_, PyAny>) -> PyResult<usize> {
 fn released<T: Send>(
     py: Python<'_>,
     timeout: Option<f64>,
-    work: impl FnOnce(Patience<'_>) -> Result<T, StandaloneError> + Send,
+    work: impl FnOnce(Patience<'_>) -> Result<T, ReplayError> + Send,
 ) -> PyResult<T> {
     let timeout = match timeout.map(Duration::try_from_secs_f64) {
         Some(Err(_)) => {
@@ -141,21 +141,21 @@ impl Replay {
             fields,
             steps,
         };
-        Self::of(py, py.detach(|| Standalone::create(options, shared, seed)))
+        Self::of(py, py.detach(|| ReplayHandle::create(options, shared, seed)))
     }
 
     /// The shared replay called `name`, made by another process or this one.
     #[staticmethod]
     #[pyo3(signature = (name, *, seed = None))]
     fn open(py: Python<'_>, name: &str, seed: Option<u64>) -> PyResult<Self> {
-        Self::of(py, py.detach(|| Standalone::open(name, seed)))
+        Self::of(py, py.detach(|| ReplayHandle::open(name, seed)))
     }
 
     /// The replay of the run whose supervisor has process id `pid`.
     #[staticmethod]
     #[pyo3(signature = (pid, *, seed = None))]
     fn attach(py: Python<'_>, pid: u32, seed: Option<u64>) -> PyResult<Self> {
-        Self::of(py, py.detach(|| Standalone::attach(pid, seed)))
+        Self::of(py, py.detach(|| ReplayHandle::attach(pid, seed)))
     }
 
     /// The replay saved at `path`, with its options and priorities.
@@ -163,7 +163,7 @@ impl Replay {
     #[pyo3(signature = (path, *, shared = false, participants = None, seed = None))]
     fn load(py: Python<'_>, path: PathBuf, shared: bool, participants: Option<&Bound<'_, PyAny>>, seed: Option<u64>) -> PyResult<Self> {
         let participants = participants.map(participant_count).transpose()?;
-        let loaded = py.detach(|| Standalone::load(&path, shared, participants, seed));
+        let loaded = py.detach(|| ReplayHandle::load(&path, shared, participants, seed));
         Self::of(py, loaded)
     }
 
@@ -189,7 +189,7 @@ impl Replay {
         };
         let errors = per_row(priorities, Element::F32, "priorities")?;
         if errors.is_some() && !held.options().prioritized {
-            return Err(exception(py, &StandaloneError::NotPrioritized));
+            return Err(exception(py, &ReplayError::NotPrioritized));
         }
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
@@ -230,7 +230,7 @@ impl Replay {
         if let Some(beta) = beta
             && !(0.0..=1.0).contains(&beta)
         {
-            return Err(exception(py, &StandaloneError::OutOfRange { what: "beta", value: beta.into(), least: 0.0, most: 1.0 }));
+            return Err(exception(py, &ReplayError::OutOfRange { what: "beta", value: beta.into(), least: 0.0, most: 1.0 }));
         }
         let (batch, arrays) = self.target(py, &held, batch_size, out)?;
         let beta = if weights { beta } else { Some(0.0) };
@@ -480,7 +480,7 @@ impl Replay {
 type Target<'py> = (Bound<'py, Batch>, Arrays<'py>);
 
 impl Replay {
-    fn target<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Target<'py>> {
+    fn target<'py>(&self, py: Python<'py>, held: &ReplayHandle, rows: usize, out: Option<Bound<'py, Batch>>) -> PyResult<Target<'py>> {
         let Some(out) = out else { return self.unused(py, held, rows) };
         let batch = out.get();
         if batch.rows != rows || batch.schema != *held.schema() {
@@ -496,7 +496,7 @@ impl Replay {
     }
 
     /// A batch that nobody else holds, and that can be filled: one of the spares, or a new one, which takes the place of the older.
-    fn unused<'py>(&self, py: Python<'py>, held: &Standalone, rows: usize) -> PyResult<Target<'py>> {
+    fn unused<'py>(&self, py: Python<'py>, held: &ReplayHandle, rows: usize) -> PyResult<Target<'py>> {
         // Taken out meanwhile: making a batch may run anybody's Python, and with it other threads that come here.
         let mut spares = self.exchange_spares(Spares::default());
         let bound = spares.iter().flatten().map(|spare| spare.bind(py));

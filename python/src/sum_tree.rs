@@ -5,16 +5,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shoal::replay::Element;
 use shoal::segment::layout::MAX_CAPACITY;
-use shoal::standalone::{StandaloneError, StandaloneTree};
+use shoal::standalone::{ReplayError, OwnedSumTree};
 
 use crate::errors::exception;
 use crate::input::{Copies, flat, whole};
 
 /// Priorities, from which leaves are found in proportion; for those who keep their transitions themselves.
 #[pyclass(module = "shoal", frozen)]
-pub(crate) struct SumTree(StandaloneTree);
+pub(crate) struct SumTree(OwnedSumTree);
 
-fn checked<T>(py: Python<'_>, result: Result<T, StandaloneError>) -> PyResult<T> {
+fn checked<T>(py: Python<'_>, result: Result<T, ReplayError>) -> PyResult<T> {
     result.map_err(|error| exception(py, &error))
 }
 
@@ -22,7 +22,7 @@ fn checked<T>(py: Python<'_>, result: Result<T, StandaloneError>) -> PyResult<T>
 impl SumTree {
     #[new]
     fn new(py: Python<'_>, capacity: &Bound<'_, PyAny>) -> PyResult<Self> {
-        checked(py, StandaloneTree::new(whole(capacity, "capacity", 1, MAX_CAPACITY)?)).map(Self)
+        checked(py, OwnedSumTree::new(whole(capacity, "capacity", 1, MAX_CAPACITY)?)).map(Self)
     }
 
     /// Set the priorities of leaves; where one is named twice, the last counts.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::summed::Summed;
-use crate::replay::{Counts, Record, ReplayView, Restoring, Schema, Zero};
+use crate::replay::{Counts, Record, ReplayView, Restoring, Schema, ZeroPriority};
 use crate::segment::Segment;
 
 const MAGIC: &[u8; 8] = b"SHOALRPL";
@@ -62,7 +62,7 @@ struct Header {
 /// Those of `out` and of `between`.
 pub fn write(
     replay: &ReplayView<'_>,
-    zero: Zero,
+    zero: ZeroPriority,
     options: String,
     out: impl Write,
     between: impl FnOnce() -> io::Result<()>,

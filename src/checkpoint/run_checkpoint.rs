@@ -24,7 +24,7 @@ use super::paced::Paced;
 use super::replay_file::{self, ReplayFile};
 use super::segment_state::SegmentState;
 use super::summed::Summed;
-use crate::replay::{ReplayView, Schema, Zero};
+use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
 use crate::segment::{Region, Segment, SegmentSizes};
@@ -91,7 +91,7 @@ pub struct Content<'a> {
     /// Fields of a row.
     pub schema: Schema,
     /// What a priority of zero means in the replay.
-    pub zero: Zero,
+    pub zero: ZeroPriority,
     /// Incarnations of the synchronous trainer so far, if it is one that trains.
     pub incarnation: Option<u64>,
     /// Whether rows and frames are to be kept too.

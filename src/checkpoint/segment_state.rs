@@ -113,7 +113,7 @@ impl SegmentState {
         // The generation of a slot names a stream of random numbers: whoever comes begins none that somebody has used in any life, be it
         // in a slot that was not there in the last.
         let latest = self.processes.iter().map(|process| process.generation).max().unwrap_or(0);
-        segment.processes().iter().for_each(|slot| slot.begin_after(latest));
+        segment.processes().iter().for_each(|slot| slot.restore_generation(latest));
         for process in &self.processes {
             let slot = planned(process.role, process.number, process.slot);
             if let Some(slot) = slot {

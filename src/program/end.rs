@@ -16,8 +16,8 @@ pub(crate) const FAILURE: Code = 1;
 pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
     // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one. A file that is
     // to grow beyond what `ulimit -f` says is an error, which has words, and no death.
-    system::be_told_of_children()
-        .and_then(|()| system::fail_at_the_limit_of_files())
+    system::keep_ended_children()
+        .and_then(|()| system::survive_file_size_limit())
         .map_err(anyhow::Error::from)
         .and_then(|()| work())
         .unwrap_or_else(|error| {

@@ -18,12 +18,12 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
-    /// Which of its learner's batches it is, from 1 on, where preparing a batch numbers it; otherwise 0.
+    /// Number of the batch among those of its learner, from 1 on, if it was prepared ahead with a number; otherwise 0.
     pub(crate) number: u64,
-    /// As how many transitions it counts for the rate limiter once it is drawn.
+    /// Number of transitions that the rate limiter counts once the batch is drawn.
     counted: usize,
-    /// Names of transitions that were met while it was drawn and have lost a frame, where who drew it may not change the
-    /// replay: whoever writes the batch's priorities back takes them out of the tree.
+    /// Names of transitions that have lost a frame and were met while a [`super::Sampler`] drew the batch, which may
+    /// not change the replay. The process that writes the batch's priorities back takes them out of the tree.
     pub(super) vanished: Vec<(usize, u64)>,
 }
 
@@ -43,12 +43,12 @@ impl Batch {
         }
     }
 
-    /// The same, which counts as `counted` transitions for the rate limiter, however many it has.
+    /// The batch, counting as `counted` transitions for the rate limiter, however many it has.
     pub fn counting_as(self, counted: usize) -> Self {
         Self { counted, ..self }
     }
 
-    /// As how many transitions it counts for the rate limiter.
+    /// Number of transitions that the rate limiter counts.
     pub fn counted(&self) -> usize {
         self.counted
     }
@@ -81,7 +81,14 @@ impl Batch {
         self.number = 0;
     }
 
-    /// Its parts, to be filled.
+    /// Name the transition that was copied into row `at`; its importance weight is one.
+    pub(super) fn set_name(&mut self, at: usize, slot: usize, generation: u64) {
+        self.slots[at] = slot;
+        self.generations[at] = generation;
+        self.weights[at] = 1.0;
+    }
+
+    /// The parts of the batch, to be filled.
     pub fn as_rows(&mut self) -> Rows<'_, Column> {
         Rows { columns: &mut self.columns, slots: &mut self.slots, generations: &mut self.generations, weights: &mut self.weights }
     }

@@ -37,7 +37,8 @@ impl<'a> FrameStore<'a> {
         self.claimed.load(Ordering::Relaxed)
     }
 
-    /// Store a frame for `owner` and return its name. To be called inside an operation, so that a repair follows a death.
+    /// Store a frame for `owner` and return its name. To be called inside an operation, so that the process is
+    /// repaired after if it dies.
     pub(super) fn write(self, frame: &[u8], owner: usize) -> Target {
         loop {
             let ticket = self.claimed.fetch_add(1, Ordering::Relaxed);

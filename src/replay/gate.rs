@@ -1,4 +1,4 @@
-//! The closed gate: whoever repairs has the replay to itself behind it.
+//! The closed gate: behind it a repair has the replay to itself.
 //!
 //! The gate is the only thing that lets one process hold up others, so it opens by itself when it goes out of scope. It
 //! stays closed in one case: a replay that is half emptied must not be met by anybody (see `leaderless::clear`).
@@ -14,20 +14,23 @@ use crate::sync::{Ordering, monotonic_ns, sleep, wake_all};
 /// on a machine with three times as many busy processes as cores some needed more than 50 ms.
 const GATE_PATIENCE_NS: u64 = 250_000_000;
 
-/// The gate, closed, with nobody inside an operation but those who are not to be waited for.
+/// The closed gate. No process is inside an operation, except those that were not to be waited for.
 pub(super) struct ClosedGate<'a> {
     control: Control<'a>,
     is_alone: bool,
 }
 
 impl<'a> ClosedGate<'a> {
-    /// Close the gate and wait until every living process is outside: all but the one in slot `dead`, which the caller
-    /// knows to be gone. Who stays inside for too long is named, and the gate is open again.
+    /// Close the gate and wait until every living process is outside, except the one in slot `dead`, which the caller
+    /// knows to be gone.
+    ///
+    /// # Errors
+    /// The slots of the processes that stay inside for too long. The gate is then open again.
     pub(super) fn close(segment: &'a Segment, dead: Option<usize>) -> Result<Self, Vec<usize>> {
         Self::close_beside(segment, dead, &[])
     }
 
-    /// As [`Self::close`], though those in the slots `beside` may stay inside, and are not waited for.
+    /// As [`Self::close`], but the processes in the slots `beside` may stay inside and are not waited for.
     pub(super) fn close_beside(segment: &'a Segment, dead: Option<usize>, beside: &[usize]) -> Result<Self, Vec<usize>> {
         let mut gate = Self { control: segment.control(), is_alone: true };
         // SeqCst: see `ProcessSlot::begin_operation`.
@@ -49,7 +52,7 @@ impl<'a> ClosedGate<'a> {
     }
 }
 
-/// Open the gate that a dead supervisor left closed, for whoever has found nothing that it is to be closed for.
+/// Open the gate that a dead supervisor left closed, once nothing is left that it has to be closed for.
 pub fn open_gate_of_the_dead(segment: &Segment) {
     ClosedGate::open(segment.control());
 }
@@ -63,7 +66,8 @@ impl Drop for ClosedGate<'_> {
     }
 }
 
-/// Wait until nobody is inside but those in the slots `beside`, or for as long as patience lasts. Returns who is.
+/// Wait until nobody is inside but processes in the slots `beside`, or until patience ends. Returns the slots of
+/// those inside.
 fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>, beside: &[usize]) -> Vec<usize> {
     let deadline_ns = monotonic_ns() + GATE_PATIENCE_NS;
     loop {
@@ -77,9 +81,9 @@ fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>, beside: 
 }
 
 fn is_living_inside(slot: ProcessSlot<'_>) -> bool {
-    // The in-operation word first: its load is the one that is ordered after the closing of the gate. Were the state looked
-    // at before it, a process that came and went inside meanwhile could be passed over (acquire loads may be satisfied
-    // before an earlier store is visible).
+    // The in-operation word first: its load is the one that is ordered after the closing of the gate. Were the state
+    // looked at before it, a process that came and went inside meanwhile could be passed over (acquire loads may be
+    // satisfied before an earlier store is visible).
     slot.in_operation()
         && slot.state() == SlotState::Live
         // One that died inside an operation changes nothing any more and gets a repair of its own.

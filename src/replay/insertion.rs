@@ -1,4 +1,4 @@
-//! Inserting what is staged: for a participant inside an operation, and for whoever repairs behind the gate.
+//! Moves staged transitions into the store: for a participant inside an operation, and for a repair behind the gate.
 
 use std::ops::Range;
 
@@ -9,59 +9,63 @@ use super::target::Target;
 use super::view::ReplayView;
 use crate::sync::Ordering;
 
-/// Room to insert in, kept from call to call so that none allocates.
+/// Scratch memory for inserting, kept from call to call so that none allocates, and what the last operation did.
 #[derive(Default)]
 pub(super) struct Insertion {
     pub(super) differences: Differences,
-    /// Slots and generations of the last transitions inserted.
+    /// Slot and generation of each transition of the last operation.
     pub(super) claimed: Vec<(usize, u64)>,
-    /// Slots that had been left to whoever stopped in the middle of them.
+    /// Slots that the last operation passed over, because another process had stopped in the middle of writing them.
     pub(super) skipped: u64,
-    /// Priorities that were larger than the largest that the tree keeps.
+    /// Priorities of the last operation that were above the largest that the tree can hold, and became that.
     pub(super) saturated: u64,
 }
 
-impl ReplayView<'_> {
-    /// Move everything staged into the store, at most `most` transitions at once, in the name of `owner`, and empty the area.
-    /// Whoever calls may change the replay: `begin` says so before each step and returns what ends it. `moved` is told of each.
-    /// Returns how many transitions were moved.
+impl Insertion {
+    /// Move everything staged in `area` into the store in the name of `owner`, at most `most` transitions per
+    /// operation, and empty the area. Returns how many transitions were moved.
+    ///
+    /// `announce` is called before each operation; what it returns is dropped after it. `moved` is called after each
+    /// operation, with the transitions of that operation in `self`.
     pub(super) fn flush<G>(
-        &self,
-        work: &mut Insertion,
+        &mut self,
+        view: &ReplayView<'_>,
         area: StagingArea<'_>,
-        (most, owner): (usize, usize),
-        mut begin: impl FnMut() -> G,
-        mut moved: impl FnMut(&Insertion),
+        most: usize,
+        owner: usize,
+        mut announce: impl FnMut() -> G,
+        mut moved: impl FnMut(&Self),
     ) -> usize {
         let (committed, first) = area.progress();
         let mut flushed = first;
         while flushed < committed {
             let until = committed.min(flushed + most);
-            let operation = begin();
-            self.insert(work, area, flushed..until, owner);
+            let operation = announce();
+            self.insert(view, area, flushed..until, owner);
             flushed = until;
             area.set_progress(committed, flushed);
             drop(operation);
-            moved(work);
+            moved(self);
         }
-        self.control.signal_progress();
+        view.control.signal_progress();
         committed - first
     }
 
-    fn insert(&self, work: &mut Insertion, area: StagingArea<'_>, staged: Range<usize>, owner: usize) {
-        let Insertion { differences, claimed, skipped, saturated } = work;
-        *skipped = self.claim_slots(claimed, area, staged.clone(), owner);
+    fn insert(&mut self, view: &ReplayView<'_>, area: StagingArea<'_>, staged: Range<usize>, owner: usize) {
+        self.claim_slots(view, area, staged.clone(), owner);
+        let Self { differences, claimed, saturated, .. } = self;
+        let store = view.store();
         // Lazy writing: nobody can draw these slots from here on.
-        if let Some(tree) = &self.tree {
+        if let Some(tree) = view.tree() {
             tree.clear(claimed, differences);
         }
         for (index, &(slot, generation)) in staged.clone().zip(&*claimed) {
-            self.store().write(slot, area.row(index));
-            self.store().publish(slot, generation, owner);
+            store.write(slot, area.row(index));
+            store.publish(slot, generation, owner);
         }
         *saturated = 0;
-        if let Some(tree) = &self.tree {
-            let largest = self.largest_priority();
+        if let Some(tree) = view.tree() {
+            let largest = view.largest_priority();
             let mut largest_given = Priority::SMALLEST;
             let changes = staged.zip(&*claimed).map(|(index, &(slot, generation))| {
                 let given = area.priority(index);
@@ -69,34 +73,32 @@ impl ReplayView<'_> {
                 largest_given = largest_given.max(given.unwrap_or(Priority::SMALLEST));
                 (slot, generation, given.unwrap_or(largest))
             });
-            // A slot claimed again in between has a new generation, and its leaf refuses this priority.
+            // A slot that was claimed again meanwhile has a new generation, and its leaf refuses this priority.
             tree.update(changes, differences);
-            self.raise_largest_priority(largest_given);
+            view.control.raise_largest_priority(largest_given.0);
         }
-        self.control.inserted().fetch_add(claimed.len() as u64, Ordering::Relaxed);
+        view.control.inserted().fetch_add(claimed.len() as u64, Ordering::Relaxed);
     }
 
-    /// Claim a slot for each of the staged transitions; returns how many were skipped.
-    fn claim_slots(&self, claimed: &mut Vec<(usize, u64)>, area: StagingArea<'_>, staged: Range<usize>, owner: usize) -> u64 {
-        let store = self.store();
-        let count = staged.len();
-        let start = self.control.claimed().fetch_add(count as u64, Ordering::Relaxed);
-        claimed.clear();
-        let mut skipped = 0;
-        for offset in 0..count {
-            let mut slot = store.slot_of(start + offset as u64);
-            let index = staged.start + offset;
+    /// Claim a slot for each of the staged transitions, and count the slots that had to be skipped.
+    fn claim_slots(&mut self, view: &ReplayView<'_>, area: StagingArea<'_>, staged: Range<usize>, owner: usize) {
+        let store = view.store();
+        let start = view.control.claimed().fetch_add(staged.len() as u64, Ordering::Relaxed);
+        self.claimed.clear();
+        self.skipped = 0;
+        for (index, ticket) in staged.zip(start..) {
+            let mut slot = store.slot_of(ticket);
             let generation = loop {
                 let announce = |generation| area.set_target(index, Some(Target { slot, generation }));
                 if let Some(generation) = store.claim(slot, owner, announce) {
                     break generation;
                 }
-                // Somebody stopped in the middle of this slot and was lapped; leave it to them.
-                skipped += 1;
-                slot = store.slot_of(self.control.claimed().fetch_add(1, Ordering::Relaxed));
+                // A process stopped in the middle of writing this slot, and the cursor has come round to it again: it
+                // stays that process's.
+                self.skipped += 1;
+                slot = store.slot_of(view.control.claimed().fetch_add(1, Ordering::Relaxed));
             };
-            claimed.push((slot, generation));
+            self.claimed.push((slot, generation));
         }
-        skipped
     }
 }

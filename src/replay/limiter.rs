@@ -1,7 +1,7 @@
 //! The rate limiter (Reverb: min size, samples per insert with an error band).
 //!
-//! Words of the control region, transitions inserted and counted as sampled, tell how far the ratio has drifted. The side that
-//! is ahead waits. Either side alone can be free-running by leaving the ratio out.
+//! Two counts in the control region, transitions inserted and transitions counted as sampled, tell how far the ratio
+//! has drifted. The side that is ahead waits. Without a ratio both sides run free.
 
 use std::time::Duration;
 
@@ -21,24 +21,25 @@ pub struct RateLimiter {
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
     pub samples_per_insert: Option<f64>,
-    /// Whether each row is taken once: the surplus is then the rows that nobody has taken. A death may leave the counts off by a few, for
-    /// ever, and who waits for them might wait for ever.
+    /// Whether each row is taken once. The surplus is then the number of rows in the tree, which nobody has taken,
+    /// and not a difference of counts: a death may leave the counts off by a few for ever, and a process that waits
+    /// for them could wait for ever.
     pub takes_once: bool,
-    /// How far the sample count may be from `samples_per_insert` times the inserts after the minimum, in samples, before the
-    /// side that is ahead waits.
+    /// How far, in samples, the count of samples may be from `samples_per_insert` times the inserts after the minimum
+    /// before the side that is ahead waits.
     pub error_band: f64,
 }
 
 impl RateLimiter {
-    /// Samples that the inserts call for beyond those drawn; `None` when both sides run free. Inserting waits while it is above
-    /// the error band: see [`Turn`]. How much is to be inserted does not count, or whoever has less would always go first; so
-    /// an insertion can leave the band by what it inserts.
+    /// Samples that the inserts call for beyond those drawn; `None` if both sides run free. Inserting waits while the
+    /// surplus is above the error band: see [`Turn`]. How much a process is about to insert does not count, or the
+    /// process with less would always go first; so an insertion can leave the band by as much as it inserts.
     pub fn surplus(&self, inserted: u64, sampled: u64) -> Option<f64> {
         self.samples_per_insert.map(|ratio| self.surplus_at(ratio, inserted, sampled))
     }
 
-    /// Whether `count` more transitions may be sampled: as many as stay within the error band, and any number at once where
-    /// inserts call for samples, so that a batch may be larger than the band.
+    /// Whether `count` more transitions may be sampled: as many as stay within the error band, and any number at once
+    /// if inserts call for samples, so that a batch may be larger than the band.
     pub fn may_sample(&self, inserted: u64, sampled: u64, count: u64) -> bool {
         if inserted < self.min_size.max(1) {
             return false;
@@ -49,23 +50,23 @@ impl RateLimiter {
     }
 
     /// Samples that inserting `count` transitions calls for.
-    // Counts stay far below 2^52.
+    // Exact: counts stay far below 2^52.
     pub(super) fn samples_for(&self, count: u64) -> f64 {
         self.samples_per_insert.unwrap_or(0.0) * count as f64
     }
 
-    // Counts stay far below 2^52.
+    // Exact: counts stay far below 2^52.
     fn surplus_at(&self, ratio: f64, inserted: u64, sampled: u64) -> f64 {
         (inserted as f64 - self.min_size as f64) * ratio - sampled as f64
     }
 
-    /// A turn to insert for the process in `process`, to be waited for.
+    /// A turn to insert for the process in slot `process`, which has yet to wait for it.
     pub fn turn<'a>(&self, segment: &'a Segment, process: ProcessSlot<'a>) -> Turn<'a> {
         Turn::new(*self, segment, process)
     }
 
-    /// Wait until `count` transitions may be sampled. `false` when the run ends first. `idle` is called before
-    /// every sleep and may end the waiting too, by returning `false`.
+    /// Wait until `count` transitions may be sampled. `false` if the run ends first, or if `idle`, which is called
+    /// before every sleep, returns `false`.
     pub fn wait_to_sample(&self, control: Control<'_>, count: u64, mut idle: impl FnMut() -> bool) -> bool {
         let ended = || control.run_state().is_over();
         let ready = || self.may_sample(control.inserted().load(Ordering::Relaxed), control.counted_samples(), count);

@@ -1,9 +1,9 @@
 //! n-step returns (Sutton 1988; in the form of Rainbow, Hessel et al. 2018), formed before a transition is staged.
 //!
-//! A transition says "from here, with this action, then n rewards discounted into one, and then that observation". At the end of an
-//! episode the remaining ones are shorter.
+//! A transition says "from here, with this action, then n rewards discounted into one, and then that observation". At
+//! the end of an episode the remaining ones are shorter.
 
-/// One environment's memory of its last n steps. `T` is what is to be known of the step in which a transition starts.
+/// One environment's memory of its last n steps. `T` is what a transition keeps of the step in which it starts.
 #[derive(Debug, Clone)]
 pub struct NStep<T> {
     steps: Vec<Pending<T>>,
@@ -33,8 +33,9 @@ impl<T: Clone + Default> NStep<T> {
         Self { steps: vec![Pending::default(); steps.max(1)], first: 0, count: 0, gamma }
     }
 
-    /// Take in a step that earned `reward`, and hand out the transitions that end with it: one once n steps are there, all of them when
-    /// the episode `ended`. `remember` writes what is to be known of the step over that of an earlier one.
+    /// Take in a step that earned `reward`, and call `ready` for each transition that ends with it: for one once n
+    /// steps are there, for all that are under way if the episode `ended`. `remember` writes what is to be kept of
+    /// the step over what was kept of an earlier one.
     pub fn push(&mut self, reward: f64, ended: bool, remember: impl FnOnce(&mut T), mut ready: impl FnMut(&mut T, Return)) {
         let newest = self.place(self.count);
         let pending = &mut self.steps[newest];
@@ -49,7 +50,8 @@ impl<T: Clone + Default> NStep<T> {
         }
     }
 
-    /// Where the step lies that came so many after the first, at most as many as there is room for: round the ring without a division.
+    /// Index of the step that came `offset` steps after the first, where `offset` is at most the length of the ring:
+    /// wraps around without a division.
     fn place(&self, offset: usize) -> usize {
         let place = self.first + offset;
         if place < self.steps.len() { place } else { place - self.steps.len() }

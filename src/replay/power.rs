@@ -1,15 +1,16 @@
 //! `x ^ exponent` for many values at once: the importance weights of a batch, and the priorities of one.
 //!
 //! The library's `powf` takes 15 ns per value and cannot be vectorized; this is plain arithmetic on lanes, which the
-//! compiler vectorizes for the widest registers that the processor has, with a relative error below 2e-6 for exponents between -1 and 1
-//! (tested).
+//! compiler vectorizes for the widest registers that the processor has, with a relative error below 2e-6 for
+//! exponents between -1 and 1 (tested).
 
 use pulp::Arch;
 
 /// Values worked on together.
 const LANES: usize = 16;
 
-/// Replace every value (positive and finite) by its power. Zero stays zero, but for an exponent of zero, which makes one of everything.
+/// Replace every value (finite, and positive or zero) by its power. Zero stays zero, unless the exponent is zero,
+/// which makes every value one.
 pub fn raise(values: &mut [f32], exponent: f32) {
     let (whole, rest) = values.as_chunks_mut::<LANES>();
     Arch::new().dispatch(|| {

@@ -17,9 +17,10 @@ pub struct Priority(pub(super) u64);
 impl Priority {
     /// The smallest priority that can be sampled.
     pub const SMALLEST: Self = Self(1);
-    /// That of a transition which cannot be drawn any more.
+    /// The priority of a transition that cannot be drawn any more.
     pub const NEVER: Self = Self(0);
-    /// The largest. Only values beyond it become it: below, floats of 32 bits lie further apart than priorities.
+    /// The largest priority. Only values above it become it: just below it, 32-bit floats lie further apart than
+    /// priorities.
     pub const LARGEST: Self = Self(LARGEST);
     /// One.
     pub const ONE: Self = Self(1 << FRACTION_BITS);
@@ -30,8 +31,8 @@ impl Priority {
         if !value.is_finite() || value < 0.0 {
             return None;
         }
-        // Rounds as `round` does, which would be a call: what an `f32` has behind the point is exact in an `f64`, with the half too.
-        // Finite and not negative; the cast saturates.
+        // Rounds as `round` does, which would be a call: the bits of an `f32` behind the point are exact in an `f64`,
+        // also with the half added. The value is finite and not negative, and the cast saturates.
         let fixed = (f64::from(value) * f64::from(1u32 << FRACTION_BITS) + 0.5) as u64;
         Some(Self(fixed.clamp(1, LARGEST)))
     }
@@ -58,7 +59,7 @@ impl Priority {
         (sum * f64::from(1u32 << FRACTION_BITS)) as u64
     }
 
-    /// From the word of a segment.
+    /// The priority in a word of a segment, which may hold anything: at most the largest.
     pub fn from_word(word: u64) -> Self {
         Self(word.min(LARGEST))
     }

@@ -41,7 +41,8 @@ impl<'a> Reader<'a> {
         &self.schema
     }
 
-    /// Ask the processor early for the frames that the row in `slot` names; whether they are the right ones is seen later.
+    /// Ask the processor early for the frames that the row in `slot` names now; reading finds out whether they are
+    /// the right ones.
     #[inline]
     pub fn prefetch_frames(&self, slot: usize) {
         let Some(frames) = self.frames else { return };
@@ -54,10 +55,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Copy the transition in `slot` into row `at` of `rows`, and return its generation. `names` is room to work in.
+    /// Copy the transition in `slot` into row `at` of `rows`, and return its generation. `names` is scratch memory.
     ///
     /// # Errors
-    /// Why there is no whole transition; what is in the row then means nothing.
+    /// Why there is no whole transition; the content of the row means nothing then.
     #[inline]
     pub fn read<C: AsMut<[u8]>>(&self, slot: usize, rows: &mut Rows<'_, C>, at: usize, names: &mut Vec<u64>) -> Result<u64, Unreadable> {
         names.clear();
@@ -78,7 +79,7 @@ impl<'a> Reader<'a> {
         Ok(generation)
     }
 
-    /// Whether every frame that a row names, whose words these are, is there still.
+    /// Whether every frame that the row with these words names is still there.
     pub(super) fn has_its_frames(&self, words: &[u64]) -> bool {
         let Some(frames) = self.frames else { return true };
         let stacked = self.schema.fields().iter().filter(|field| field.stack > 0);

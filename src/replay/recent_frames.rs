@@ -1,8 +1,9 @@
-//! Knows the frames that this process wrote lately, so that each is stored once.
+//! Remembers the frames that this process wrote lately, so that each is stored once.
 //!
-//! Whoever adds stacked observations hands over every frame up to eight times. A frame is recognised by a 128-bit hash
-//! of its content, whatever stream it came from and wherever an episode begins: what a transition shows is exactly what
-//! was handed over, with repeated or blank frames at the start of an episode as the environment has them.
+//! A process that adds stacked observations hands over every frame up to eight times. A frame is recognised by a
+//! 128-bit hash of its content, whatever stream it came from and wherever an episode begins: what a transition shows
+//! is exactly what was handed over, with repeated or blank frames at the start of an episode as the environment has
+//! them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,14 +15,15 @@ use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 /// Most frames remembered: those of a few hundred environments.
 const REMEMBERED: usize = 8_192;
 
-/// A frame store has one frame for each transition, and one more for so many of them.
+/// Transitions for which a frame store has one frame more than one for each.
 const TRANSITIONS_PER_SPARE_FRAME: usize = 16;
 
-/// Frames for a replay of so many transitions, of so many environments that show `stack` frames at once: one for each transition, and some
-/// for the first ones of episodes and for those that stay in use longer because they are shown again. A frame has to be known for as
-/// long as it is shown, or it is stored again.
+/// Size of the frame store of a replay of `capacity` transitions, from `environments` environments that show `stack`
+/// frames at once: one frame for each transition, and spare ones for the first frames of episodes and for frames that
+/// stay in use longer because they are shown again. A frame has to be remembered for as long as it is shown, or it is
+/// stored again.
 pub fn frames_for(capacity: usize, environments: usize, stack: usize, n_step: usize) -> usize {
-    // The first frame of a transition is as many steps old as it has, when its row is written.
+    // When its row is written, the first frame of a transition is `stack + n_step - 1` steps old.
     let known = RecentFrames::YOUNG_PART * environments * (stack + n_step - 1);
     (capacity + capacity / TRANSITIONS_PER_SPARE_FRAME).max(known).clamp(LEAST_FRAMES, MAX_CAPACITY)
 }
@@ -29,7 +31,7 @@ pub fn frames_for(capacity: usize, environments: usize, stack: usize, n_step: us
 #[derive(Debug, Clone, Copy)]
 struct Known {
     name: Target,
-    /// Frames written before it.
+    /// Frames that were written before this one.
     number: u64,
 }
 
@@ -48,8 +50,8 @@ impl Default for RecentFrames {
 }
 
 impl RecentFrames {
-    /// A frame may be shown again while it is within the newest one part in so many of the frame store's ring: one found near the ring's
-    /// end would soon be lost, and the transition with it.
+    /// A frame is named again only while it is in the newest of so many equal parts of the frame store's ring: a
+    /// frame near the ring's end would soon be overwritten, and the transition would be lost with it.
     const YOUNG_PART: usize = 16;
 
     /// The name of a frame with this content: of one written lately, or of a new one.
@@ -67,7 +69,8 @@ impl RecentFrames {
         {
             return known.name;
         }
-        // It may change while it is copied, and what is remembered must be what is stored.
+        // The caller's bytes may change meanwhile, and the hash that is remembered must be that of the bytes that are
+        // stored.
         self.copy.clear();
         self.copy.extend_from_slice(frame);
         let hash = XxHash3_128::oneshot(&self.copy);

@@ -36,28 +36,30 @@ pub struct Repair {
     pub exact: bool,
     /// Processes that did not leave their operation in time: to be killed and repaired too.
     pub stuck: Vec<usize>,
-    /// Whether a process was inside an operation meanwhile that was not to be waited for. The sums may be wrong once it goes
-    /// on, until [`make_sums_again`].
+    /// Whether a process that was not to be waited for was inside an operation meanwhile. Once it goes on, the sums
+    /// may be wrong until [`rebuild_sums`].
     pub provisional: bool,
 }
 
-/// Where the owner of a slot stages transitions, if it does.
+/// The staging area that belongs to a slot, if one does.
 fn staging_area<'a>(segment: &'a Segment, slot: ProcessSlot<'_>) -> Option<StagingArea<'a>> {
     (slot.index() < segment.layout().sizes().stagers).then(|| StagingArea::of(segment, slot.index()))
 }
 
-/// Whether the owner of a slot is, or was when it died, inside an operation, or has staged transitions that are not inserted.
+/// Whether the owner of a slot is, or was when it died, inside an operation, or has staged transitions that are not
+/// inserted.
 pub fn is_unfinished(segment: &Segment, slot: ProcessSlot<'_>) -> bool {
     slot.in_operation() || staging_area(segment, slot).is_some_and(|area| area.pending() > 0)
 }
 
-/// Repair after the process in `dead`, which the kernel has said is gone. When the result names stuck processes
+/// Repair after the process in slot `dead`, which the kernel has said is gone. If the result names stuck processes,
 /// nothing was done: kill them first and call again.
 pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repair {
     repair_beside(segment, schema, dead, &[])
 }
 
-/// As [`repair`], but does not need those in the slots `beside`, whom nobody may kill, to leave their operations.
+/// As [`repair`], but does not wait for the processes in the slots `beside`, which nobody may kill, to leave their
+/// operations.
 pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, beside: &[usize]) -> Repair {
     let inside = dead.in_operation();
     if !is_unfinished(segment, dead) {
@@ -87,12 +89,14 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
     done
 }
 
-/// Make the sums of the tree again, after a repair beside guests that were inside an operation. Whether they are exact then.
+/// Compute the sums of the tree anew, after a repair beside guests that were inside an operation. Returns whether the
+/// tree is exact then.
 ///
 /// # Errors
-/// The processes that did not leave their operation in time; nobody while a guest is inside. Then nothing was done.
-pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
-    // Mostly this tells, without holding up anybody: a guest that works is outside every now and then.
+/// The slots of the processes that did not leave their operation in time; none if a guest stands still inside one.
+/// Nothing was done then.
+pub fn rebuild_sums(segment: &Segment) -> Result<bool, Vec<usize>> {
+    // Mostly these looks decide, and they hold up nobody: a guest at work is outside every now and then.
     let is_guest = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Guest);
     let stands_still = |slot: ProcessSlot<'_>| {
         (0..LOOKS).all(|look| {
@@ -111,12 +115,12 @@ pub fn make_sums_again(segment: &Segment) -> Result<bool, Vec<usize>> {
     Ok(tree.audit().is_exact())
 }
 
-/// The replay for whoever repairs, alone behind the closed gate and in the name of the dead process: nothing is announced but
-/// the repair itself.
+/// The replay during a repair, alone behind the closed gate and in the name of the dead process: nothing is announced
+/// but the repair itself.
 struct Repairing<'a> {
     view: ReplayView<'a>,
     owner: usize,
-    /// Transitions that are moved at once.
+    /// Most transitions that are moved at once.
     chunk: usize,
     work: Insertion,
 }
@@ -128,14 +132,15 @@ impl<'a> Repairing<'a> {
     }
 
     fn flush(&mut self, area: StagingArea<'_>) -> usize {
-        self.view.flush(&mut self.work, area, (self.chunk, self.owner), || (), |_| ())
+        self.work.flush(&self.view, area, self.chunk, self.owner, || (), |_| ())
     }
 
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.
     fn finish(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target, is_published: bool) {
-        let (store, differences) = (self.view.store(), &mut self.work.differences);
-        // What was published is whole, and no more this repair's to write: a guest inside an operation may be overwriting it. What is
-        // still being written is claimed by nobody.
+        let store = self.view.store();
+        let differences = &mut self.work.differences;
+        // A row that was published is whole, and no longer this repair's to write: a guest inside an operation may be
+        // overwriting it. A slot that is still being written is claimed by nobody.
         if !is_published {
             if let Some(tree) = self.view.tree() {
                 tree.clear(&[(slot, generation)], differences);
@@ -144,26 +149,27 @@ impl<'a> Repairing<'a> {
             store.publish(slot, generation, self.owner);
         }
         if let Some(tree) = self.view.tree() {
-            // The leaf was handed over before the row was published. It refuses if it is another's by now:
-            // the row was taken or overwritten.
+            // The leaf got this generation before the row was published. It refuses if it has another by now: the row
+            // was taken or overwritten.
             let priority = area.priority(index).unwrap_or_else(|| self.view.largest_priority());
             tree.update(std::iter::once((slot, generation, priority)), differences);
-            self.view.raise_largest_priority(priority);
+            self.view.control.raise_largest_priority(priority.0);
         }
         self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Finish those staged transitions whose slots the dead process had claimed: write the row again and publish it, unless that was done, and
-/// give it its priority. Those that it had claimed nothing for stay staged. Slots are claimed in order.
+/// Finish the staged transitions whose slots the dead process had claimed, and return how many: write each row again
+/// and publish it, unless that was done, and give it its priority. Transitions without a claimed slot stay staged.
+/// Slots are claimed in order.
 fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
     let (committed, flushed) = area.progress();
     let mut completed = 0;
     for index in flushed..committed {
         let Some(target) = area.target(index) else { break };
         let word = replay.view.store().word(target.slot);
-        // The last slot named may be one that another process claimed first. If it has been overwritten since, nothing
-        // tells which it was, and the transition is inserted (again): it cannot be in the replay twice.
+        // Another process may have claimed the last named slot first. If the slot was overwritten since, nothing
+        // tells who had claimed it, and the transition is inserted (again): it cannot be in the replay twice.
         let last_named = index + 1 == committed || area.target(index + 1).is_none();
         if last_named && word.generation() > target.generation {
             break;

@@ -1,4 +1,5 @@
-//! Drawing batches. It changes neither store nor tree: who may change them is told what can never be drawn again.
+//! Draws batches, without changing store or tree. The caller is told which transitions can never be drawn again, and
+//! takes them out of the tree if it may.
 
 use std::time::Duration;
 
@@ -12,17 +13,18 @@ use super::schema::Schema;
 use super::sum_tree::SumTree;
 use super::view::ReplayView;
 use crate::segment::Segment;
-use crate::sync::{Ordering, sleep};
+use crate::sync::sleep;
 
 /// Rows fetched ahead of the one being copied.
 const PREFETCH_DISTANCE: usize = 16;
-/// The same, for the frames that a row names.
+/// Rows ahead of the one being copied whose frames are fetched.
 const FRAMES_PREFETCH_DISTANCE: usize = 2;
 /// Rounds in which rows that changed under the reader are drawn again.
 const DRAWING_ROUNDS: usize = 1_000;
-/// Rounds after which the reader sleeps between two: what it waits for may be a repair.
+/// Rounds before the reader begins to sleep between rounds: it may be waiting for a repair.
 const EAGER_ROUNDS: usize = 100;
-/// Of the rounds after those, one in so many goes by the leaves, whatever the sums say: a walk over all of them.
+/// After the eager rounds, one round in so many draws by the leaves alone, whatever the sums say: a walk over all
+/// leaves.
 const BY_LEAVES_EVERY: usize = 16;
 const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 
@@ -56,8 +58,8 @@ pub enum SampleError {
     },
 }
 
-/// Draws batches and changes nothing, beside a count of what was sampled, if that: for a thread that has no place in the process table, and
-/// for whoever only looks.
+/// Draws batches and changes nothing but the count of samples ([`Self::look`] not even that): for a thread that has
+/// no slot in the process table, and for readers.
 pub struct Sampler<'a> {
     view: ReplayView<'a>,
     drawing: Drawing,
@@ -65,27 +67,28 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Of the replay in `segment`, whose rows follow `schema`.
+    /// A sampler of the replay in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
         Self { view: ReplayView::new(segment, schema), drawing: Drawing::default(), redrawn: 0 }
     }
 
-    /// As [`super::Replay::sample`]. What has lost a frame stays in the tree until the priorities of the batch are written back.
+    /// As [`super::Replay::sample`], but transitions that have lost a frame stay in the tree until the priorities of
+    /// the batch are written back.
     ///
     /// # Errors
-    /// As there.
+    /// As [`super::Replay::sample`].
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         self.look(batch, beta, random)?;
-        self.view.count_sampled(batch.rows(), batch.counted());
+        self.view.control.count_sampled(batch.rows(), batch.counted());
         Ok(())
     }
 
-    /// Rows that were drawn again because their slot changed meanwhile, since this was asked last.
+    /// Rows that were drawn again because their slot changed meanwhile, since the last call.
     pub fn take_redrawn(&mut self) -> u64 {
         std::mem::take(&mut self.redrawn)
     }
 
-    /// As [`Self::sample`], without counting it: the rate limiter knows nothing of it.
+    /// As [`Self::sample`], without counting the samples: the rate limiter does not notice.
     ///
     /// # Errors
     /// As [`Self::sample`].
@@ -99,34 +102,26 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Room to draw in, kept from call to call so that none allocates.
+/// Scratch memory for drawing, kept from call to call so that none allocates.
 #[derive(Default)]
 pub(super) struct Drawing {
     pending: Vec<usize>,
     targets: Vec<u64>,
     slots: Vec<usize>,
     frame_names: Vec<u64>,
-    /// Transitions that were met and can never be drawn again, since a frame of theirs has been overwritten.
+    /// Transitions that were met and have lost a frame: they can never be drawn again.
     vanished: Vec<(usize, u64)>,
-    /// Rows that the last round missed because a frame of theirs has been overwritten.
+    /// Rows that the last round missed because their transition has lost a frame.
     frames_gone: usize,
 }
 
 impl ReplayView<'_> {
-    /// Count so many rows as sampled, of which the rate limiter is to know `counted`, and wake who waits for that.
-    pub(super) fn count_sampled(&self, rows: usize, counted: usize) {
-        self.control.sampled().fetch_add(rows as u64, Ordering::Relaxed);
-        if rows != counted {
-            self.control.samples_beyond().fetch_add((rows as u64).wrapping_sub(counted as u64), Ordering::Relaxed);
-        }
-        self.control.signal_progress();
-    }
-
-    /// Fill `rows`, which are not counted as sampled here; returns the largest importance weight. After every round `met` is told how many
-    /// rows are still missing, and which transitions can never be drawn again: those that it does not take stay in `drawing`.
+    /// Fill `rows`, without counting them as sampled; returns the largest importance weight. After every round `met`
+    /// is called with the number of rows that are still missing and with the transitions that can never be drawn
+    /// again; those that it does not take out of the list stay in `drawing`.
     ///
     /// # Panics
-    /// When the parts of `rows` have not all room for the same number of rows of the schema.
+    /// If the parts of `rows` do not all have room for the same number of rows of the schema.
     pub(super) fn draw<C: AsMut<[u8]>>(
         &self,
         drawing: &mut Drawing,
@@ -144,9 +139,11 @@ impl ReplayView<'_> {
         drawing.vanished.clear();
         drawing.pending.clear();
         drawing.pending.extend(0..count);
-        let (mut total, mut has_met_losses) = (0, false);
+        let mut total = 0;
+        let mut has_met_losses = false;
         for round in 0..DRAWING_ROUNDS {
-            // Without a tree, no waiting brings a frame back; what is in one, others may take out meanwhile.
+            // Without a tree, no waiting brings a frame back. Out of a tree, other processes may take such
+            // transitions meanwhile.
             let waits_in_vain = self.tree.is_none() && drawing.frames_gone == drawing.pending.len();
             if round > EAGER_ROUNDS && !waits_in_vain {
                 sleep(DRAWING_PAUSE);
@@ -162,8 +159,10 @@ impl ReplayView<'_> {
                 return Ok(rows.weights.iter().copied().fold(0.0, f32::max));
             }
         }
-        let (missing, rounds) = (drawing.pending.len(), DRAWING_ROUNDS);
-        // What has lost a frame may leave the tree as soon as it is met: where all have, the last rounds met nothing.
+        let missing = drawing.pending.len();
+        let rounds = DRAWING_ROUNDS;
+        // Transitions that have lost a frame may leave the tree as soon as they are met: if all have, the last rounds
+        // met none.
         let is_emptied = self.tree.is_some() && total == 0 && has_met_losses;
         if is_emptied || 2 * drawing.frames_gone > missing {
             return Err(SampleError::FramesGone { missing, rounds });
@@ -171,18 +170,21 @@ impl ReplayView<'_> {
         Err(SampleError::Contended { missing, rounds })
     }
 
-    /// Choose a slot for every pending row, in the first round one from each part of the total unless parts would be empty, or nowhere
-    /// while every slot is being written; returns the total priority they were drawn from.
+    /// Choose a slot for every pending row; returns the total priority that the slots were drawn from. The first
+    /// round draws one slot from each equal part of the total, unless parts would be empty. While the total is zero,
+    /// as when every slot is being written, each row gets [`SumTree::NOWHERE`].
     fn draw_slots(&self, drawing: &mut Drawing, round: usize, random: &mut impl Rng) -> u64 {
         let Drawing { pending, targets, slots, .. } = drawing;
         slots.resize(pending.len(), 0);
         let Some(tree) = &self.tree else {
-            // Whoever has inserted something has claimed a slot; the other order of the two words would leave nothing to draw from.
+            // A process claims a slot before it counts an insertion, but the two words may be seen in the other
+            // order, which would leave nothing to draw from.
             let claimed = self.claimed_slots().max(1);
             slots.fill_with(|| random.random_range(0..claimed));
             return 0;
         };
-        // Not at once: mostly what sums lack or promise too much is there, or gone, sooner than all leaves are added up.
+        // Not at once: what the sums lack or promise too much has mostly arrived, or gone, sooner than all leaves are
+        // added up.
         let is_in_vain = round > EAGER_ROUNDS && round.is_multiple_of(BY_LEAVES_EVERY);
         let goes_by_leaves = is_in_vain || round > 0 && tree.is_overdrawn();
         let total = if goes_by_leaves { tree.leaf_sum() } else { tree.total() };
@@ -210,8 +212,8 @@ impl ReplayView<'_> {
         total
     }
 
-    /// Copy the chosen rows; what changed meanwhile stays pending. Returns how many do. In place of importance weights
-    /// it leaves `N P(i)`, to be raised to a power all at once.
+    /// Copy the chosen rows. Rows that changed meanwhile stay pending; returns how many do. In place of importance
+    /// weights this leaves `N P(i)`, to be raised to a power all at once.
     fn read_rows<C: AsMut<[u8]>>(&self, drawing: &mut Drawing, rows: &mut Rows<'_, C>, size: usize, total: u64) -> usize {
         let Drawing { pending, slots, frame_names, vanished, frames_gone, .. } = drawing;
         *frames_gone = 0;
@@ -226,7 +228,8 @@ impl ReplayView<'_> {
             if let Some(slot) = slot_at(index + FRAMES_PREFETCH_DISTANCE) {
                 self.reader.prefetch_frames(slot);
             }
-            let (row, slot) = (pending[index], slots[index]);
+            let row = pending[index];
+            let slot = slots[index];
             let weight = if slot == SumTree::NOWHERE {
                 None
             } else {
@@ -236,7 +239,7 @@ impl ReplayView<'_> {
                         rows.generations[row] = generation;
                         match &self.tree {
                             None => Some(1.0),
-                            // The leaf must speak of the transition that was read.
+                            // The leaf must belong to the generation that was read.
                             Some(tree) => tree
                                 .priority(slot, generation)
                                 .filter(|priority| priority.0 != 0)
@@ -266,7 +269,8 @@ impl ReplayView<'_> {
     }
 }
 
-/// Out of line: it happens once in many thousand rows, and the loop that reads them is faster without its room to grow.
+/// Out of line: this happens once in many thousand rows, and the loop that reads rows is faster without the code that
+/// grows the vector.
 #[cold]
 fn remember(vanished: &mut Vec<(usize, u64)>, name: (usize, u64)) {
     vanished.push(name);

@@ -81,13 +81,13 @@ pub struct Field {
     pub element: Element,
     /// Elements, as readers see them.
     pub length: usize,
-    /// Lengths of their dimensions; one, unless somebody says more ([`Self::shaped`]).
+    /// Lengths of the dimensions of these elements: a single one, unless set by [`Self::shaped`].
     pub shape: Vec<usize>,
     /// Frames stacked in it, each stored once; 0 for a field that lies in the row itself.
     pub stack: usize,
     /// First lane in the row.
     pub(super) lane: usize,
-    /// Bytes of its values, kept because readers ask for every row.
+    /// Bytes of its values, kept because readers need them for every row.
     size_bytes: usize,
     /// Whether it starts on a word of its own.
     pub(super) is_wide: bool,
@@ -108,7 +108,7 @@ impl Field {
     /// The field with its elements in these dimensions.
     ///
     /// # Panics
-    /// When those are not as many elements.
+    /// If the dimensions hold another number of elements.
     pub fn shaped(self, shape: &[usize]) -> Self {
         assert_eq!(shape.iter().product::<usize>(), self.length, "elements of field `{}`", self.name);
         Self { shape: shape.to_vec(), ..self }

@@ -1,4 +1,4 @@
-//! Takes the replay's content out, row by row, and puts it back: what a saved replay is made of.
+//! Reads the content of a replay row by row, and puts it back: what a saved replay is made of.
 
 use std::cell::Cell;
 
@@ -10,29 +10,30 @@ use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A slot with what is in it: a transition with its priority, or a frame.
+/// What is saved of a slot beside its words: a transition's, with its priority, or a frame's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Which slot.
     pub slot: u64,
     /// How often it had been claimed.
     pub generation: u64,
-    /// Priority, in the tree's fixed point; 0 for what cannot be drawn, and for frames; [`Record::TAKEN`] for what somebody has taken.
+    /// Priority, in the tree's fixed point; 0 for transitions that cannot be drawn, and for frames; [`Record::TAKEN`]
+    /// for rows that were taken.
     pub priority: u64,
 }
 
 impl Record {
-    /// Beyond every priority.
+    /// Priority of a row that was taken, larger than every other.
     pub const TAKEN: u64 = u64::MAX;
 }
 
 /// What a priority of zero means in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Zero {
-    /// That somebody is inserting or overwriting the transition at this moment. Nothing would ever raise it in a saved replay, so it is
-    /// given the priority of a new one.
+pub enum ZeroPriority {
+    /// A process is inserting or overwriting the transition at this moment. Nothing would ever raise its priority in
+    /// a saved replay, so it is saved with that of a new transition.
     Unfinished,
-    /// That somebody has taken the row, which is there to be taken once. One that is being inserted counts as taken.
+    /// A learner has taken the row: rows are taken once. A row that is being inserted counts as taken.
     Taken,
 }
 
@@ -52,23 +53,23 @@ pub struct Counts {
 }
 
 impl ReplayView<'_> {
-    /// Hand the words of every whole row to `take`. Others may write meanwhile: what changes under the reader is left out, and
-    /// what has its row but not yet its priority gets what `zero` says.
+    /// Hand every whole row to `take`, with its words. Other processes may write meanwhile: a row that changes while
+    /// it is read is left out, and a row whose priority is not set yet is saved as `zero` says.
     ///
     /// # Errors
-    /// The first of `take`, which is handed no more then.
-    pub fn for_each_row<E>(&self, zero: Zero, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
-        // Others overwrite the oldest rows first, and so does this reader read them.
+    /// The first error of `take`, which ends the walk.
+    pub fn for_each_row<E>(&self, zero: ZeroPriority, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
+        // Oldest first, as other processes overwrite them.
         for_each(self.store(), self.control.claimed(), self.schema().words(), |mut record, words| {
             if let Some(tree) = self.tree() {
                 let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
                 record.priority = tree.priority(slot, record.generation).map_or(0, |priority| priority.0);
-                // What has lost a frame keeps it.
-                if zero == Zero::Unfinished && record.priority == 0 && self.reader().has_its_frames(words) {
+                // A transition that has lost a frame keeps its zero.
+                if zero == ZeroPriority::Unfinished && record.priority == 0 && self.reader().has_its_frames(words) {
                     record.priority = self.largest_priority().0;
                 }
             }
-            if zero == Zero::Taken && usize::try_from(record.slot).is_ok_and(|slot| self.leaf_tag(slot).is_none()) {
+            if zero == ZeroPriority::Taken && usize::try_from(record.slot).is_ok_and(|slot| self.leaf_tag(slot).is_none()) {
                 record.priority = Record::TAKEN;
             }
             take(record, words)
@@ -86,19 +87,23 @@ impl ReplayView<'_> {
     /// The counts.
     pub fn counts(&self) -> Counts {
         let control = self.control;
-        let [claimed, inserted, sampled, largest_priority, frames] =
-            [control.claimed(), control.inserted(), control.sampled(), control.largest_priority(), control.claimed_frames()]
-                .map(|word| word.load(Ordering::Relaxed));
-        Counts { claimed, inserted, sampled, largest_priority, frames }
+        let count = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        Counts {
+            claimed: count(control.claimed()),
+            inserted: count(control.inserted()),
+            sampled: count(control.sampled()),
+            largest_priority: count(control.largest_priority()),
+            frames: count(control.claimed_frames()),
+        }
     }
 }
 
 /// A replay that nobody else uses yet, to be filled with what was saved.
 pub struct Restoring<'a> {
     view: ReplayView<'a>,
-    /// Behind the last slot that was filled.
+    /// One more than the number of the last slot that was filled.
     filled: Cell<u64>,
-    /// How many were.
+    /// How many slots were filled.
     placed: Cell<u64>,
 }
 
@@ -108,15 +113,15 @@ impl<'a> Restoring<'a> {
         Self { view: ReplayView::new(segment, schema), filled: Cell::new(0), placed: Cell::new(0) }
     }
 
-    /// Put a transition back. To be followed by [`Self::put_counts`].
-    /// `false` when the slot is none of this replay's.
+    /// Put a transition back, to be followed by [`Self::put_counts`] once all are back. `false` if this replay has no
+    /// such slot.
     pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
         let placed = put(self.view.store(), record, words);
         if placed {
             self.filled.set(self.filled.get().max(record.slot + 1));
             self.placed.set(self.placed.get() + 1);
         }
-        // The leaf of what was taken is nobody's, as that of an empty slot.
+        // The leaf of a row that was taken has no owner, as that of an empty slot.
         if placed
             && record.priority != Record::TAKEN
             && let (Some(tree), Ok(slot)) = (self.view.tree(), usize::try_from(record.slot))
@@ -126,16 +131,16 @@ impl<'a> Restoring<'a> {
         placed
     }
 
-    /// Put a frame back. `false` when the slot is none of this replay's.
+    /// Put a frame back. `false` if this replay has no such slot.
     pub fn put_frame(&self, record: &Record, words: &[u64]) -> bool {
         self.view.frames().is_some_and(|frames| put(frames.slots, record, words))
     }
 
-    /// Put the counts back and make the sums of the tree.
+    /// Put the counts back and compute the sums of the tree.
     pub fn put_counts(&self, counts: &Counts) {
         let control = self.view.control;
         for (word, value) in [
-            // While it was saved, others may have filled slots that the counts do not know of.
+            // While the replay was saved, other processes may have filled slots that the counts do not include.
             (control.claimed(), counts.claimed.max(self.filled.get())),
             (control.inserted(), counts.inserted.max(self.placed.get())),
             (control.sampled(), counts.sampled),
@@ -150,7 +155,7 @@ impl<'a> Restoring<'a> {
     }
 }
 
-/// Hand over every whole slot, from the one that `claimed` says is written next.
+/// Hand every whole slot to `take`, beginning with the slot that is written next, as `claimed` says.
 fn for_each<E>(
     slots: TransitionStore<'_>,
     claimed: &AtomicU64,
@@ -159,7 +164,7 @@ fn for_each<E>(
 ) -> Result<(), E> {
     let mut row = vec![0; words];
     for slot in slots.oldest_first(claimed.load(Ordering::Relaxed)) {
-        let copy = |from: &[crate::sync::AtomicU64]| {
+        let copy = |from: &[AtomicU64]| {
             row.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         };
         if let Some(generation) = slots.read(slot, copy) {

@@ -32,7 +32,7 @@ impl<'a> StagingArea<'a> {
     /// The area in `segment` of the process in `slot`.
     ///
     /// # Panics
-    /// When that is none of the slots that stage.
+    /// If that slot has no staging area.
     pub fn of(segment: &'a Segment, slot: usize) -> Self {
         let sizes = segment.layout().sizes();
         assert!(slot < sizes.stagers, "slot {slot} is none of the {} that stage", sizes.stagers);
@@ -46,14 +46,14 @@ impl<'a> StagingArea<'a> {
         self.capacity
     }
 
-    /// Transitions written completely and those of them already in the store.
+    /// Number of transitions that are written completely, and how many of them are in the store already.
     pub fn progress(self) -> (usize, usize) {
         // Acquire: the supervisor reads a dead actor's rows through this word.
         let word = self.words[0].load(Ordering::Acquire);
         (low(word) as usize, high(word) as usize)
     }
 
-    /// An area of which everything is in the store is empty.
+    /// Note the progress. An area whose transitions are all in the store becomes empty.
     pub(super) fn set_progress(self, committed: usize, flushed: usize) {
         let (committed, flushed) = if flushed == committed { (0, 0) } else { (committed, flushed) };
         // One word for both, so that no death falls between them. Release: whoever sees a row committed sees it.
@@ -95,7 +95,10 @@ impl<'a> StagingArea<'a> {
         (word != LARGEST_SO_FAR).then(|| Priority::from_bits(word))
     }
 
-    /// Begin to write a transition. Panics when the area is full: flush first.
+    /// Begin to write a transition.
+    ///
+    /// # Panics
+    /// If the area is full: flush first.
     pub fn write<'s>(self, schema: &'s Schema) -> TransitionWriter<'a, 's> {
         let (committed, _) = self.progress();
         assert!(committed < self.capacity, "the staging area holds {} transitions; flush first", self.capacity);
@@ -140,7 +143,7 @@ impl TransitionWriter<'_, '_> {
         self
     }
 
-    /// Write a field of any type, given as the bytes that lie in a row: those of its values, or of the names of its frames.
+    /// Write a field of any type, given as its bytes in a row: its values, or the names of its frames.
     pub fn part(&mut self, field: usize, bytes: &[u8]) -> &mut Self {
         row::store(&self.schema.fields()[field], self.area.row(self.index), bytes);
         self

@@ -1,9 +1,10 @@
 //! The transition store: one row per slot, guarded by a slot word.
 //!
-//! A slot word is `{generation: 40 bits | state: 4 | owner: 20}`. A writer claims a slot by compare-and-swap (generation
-//! raised, state WRITING), copies the row and publishes it (state READY, Release). A reader takes the word (Acquire),
-//! copies, and takes the word again: unchanged means that the copy is one whole transition of that generation. A writer
-//! that meets a slot which another process is writing passes it over, so nobody waits for anybody.
+//! A slot word is `{generation: 40 bits | state: 4 | owner: 20}`. A writer claims a slot by compare-and-swap
+//! (generation raised, state WRITING), copies the row and publishes it (state READY, Release). A reader takes the
+//! word (Acquire), copies, and takes the word again: unchanged means that the copy is one whole transition of that
+//! generation. A writer that meets a slot which another process is writing passes it over, so nobody waits for
+//! anybody.
 
 use super::sum_tree::SumTree;
 use crate::segment::shared_words::copy_words;
@@ -43,7 +44,7 @@ impl SlotWord {
         self.0 >> OWNER_BITS & ((1 << STATE_BITS) - 1)
     }
 
-    /// Process slot of who claimed it last.
+    /// Process slot of the process that claimed it last.
     pub fn owner(self) -> usize {
         usize::try_from(self.0 & ((1 << OWNER_BITS) - 1)).unwrap_or(0)
     }
@@ -87,7 +88,7 @@ impl<'a> TransitionStore<'a> {
     /// The generation that comes after `generation`: the next one whose tag in the tree is not the tag of empty leaves.
     fn next_generation(generation: u64) -> u64 {
         let next = generation + 1;
-        next + u64::from(SumTree::tag_of(next) == SumTree::NOBODYS_TAG)
+        next + u64::from(SumTree::tag_of(next) == SumTree::UNOWNED_TAG)
     }
 
     /// Number of slots.
@@ -116,14 +117,15 @@ impl<'a> TransitionStore<'a> {
         SlotWord(self.slot(slot)[0].load(Ordering::Acquire))
     }
 
-    /// Ask the processor for the row early, or for the beginning of a long one: what follows, it foresees itself.
+    /// Ask the processor for the row early, or for the beginning of a long one: it foresees the rest by itself.
     pub fn prefetch(self, slot: usize) {
         for line in self.slot(slot).iter().step_by(WORDS_PER_LINE).take(LINES_AHEAD) {
             prefetch(line);
         }
     }
 
-    /// Claim `slot` for `owner`, if nobody is writing it. `announce` is told the new generation before the claim.
+    /// Claim `slot` for `owner`, if nobody is writing it; returns the new generation. `announce` is called with that
+    /// generation before the claim.
     pub(super) fn claim(self, slot: usize, owner: usize, announce: impl FnOnce(u64)) -> Option<u64> {
         let old = self.word(slot);
         if old.is_writing() {
@@ -145,17 +147,18 @@ impl<'a> TransitionStore<'a> {
         copy_words(&self.row(slot)[..row.len()], row);
     }
 
-    /// The words behind the slot word: to be written by whoever claimed the slot, and else read as [`Self::read`] does.
+    /// The words behind the slot word: for the process that claimed the slot to write, and for all others to read as
+    /// [`Self::read`] does.
     pub(super) fn row(self, slot: usize) -> &'a [AtomicU64] {
         &self.slot(slot)[1..]
     }
 
-    /// Let readers have the slot.
+    /// Mark a claimed slot as whole, so that it can be read.
     pub(super) fn publish(self, slot: usize, generation: u64, owner: usize) {
         self.slot(slot)[0].store(SlotWord::new(generation, READY, owner).0, Ordering::Release);
     }
 
-    /// Give up what is being written into a claimed slot: nothing is there.
+    /// Mark a claimed slot as empty: its row will not be finished.
     pub(super) fn abandon(self, slot: usize, generation: u64, owner: usize) {
         self.slot(slot)[0].store(SlotWord::new(generation, EMPTY, owner).0, Ordering::Release);
     }

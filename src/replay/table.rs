@@ -19,15 +19,44 @@ use crate::segment::counters::Counter;
 use crate::segment::processes::{Operation, ProcessSlot};
 use crate::sync::Ordering;
 
-/// One process's hold on the replay: what changes it is announced in the process's slot first. Reads as a [`ReplayView`] does.
+/// The replay as one process uses it. Every change is announced in the process's slot first. Dereferences to a
+/// [`ReplayView`] for reading.
 pub struct Replay<'a> {
-    segment: &'a Segment,
-    view: ReplayView<'a>,
-    process: ProcessSlot<'a>,
+    hold: Hold<'a>,
     scratch: Scratch,
 }
 
-/// Room to work in, kept from call to call so that none allocates.
+/// The replay with the process that changes it: a [`Replay`] without its scratch, which is borrowed mutably beside it.
+struct Hold<'a> {
+    segment: &'a Segment,
+    view: ReplayView<'a>,
+    process: ProcessSlot<'a>,
+}
+
+impl<'a> Hold<'a> {
+    /// Announce an operation: to be held while the replay is changed.
+    fn announce(&self) -> Operation<'a> {
+        let Self { segment, view, process } = self;
+        process.begin_operation(segment.control(), || take_over_from_the_dead(segment, view.schema()))
+    }
+
+    fn count(&self, counter: Counter, amount: u64) {
+        if amount != 0 {
+            self.process.counters().add(counter, amount);
+        }
+    }
+
+    /// Take transitions out of the tree that can never be drawn again.
+    fn remove(&self, vanished: &[(usize, u64)], differences: &mut Differences) {
+        let operation = self.announce();
+        if let Some(tree) = self.view.tree() {
+            tree.update(vanished.iter().map(|&(slot, generation)| (slot, generation, Priority::NEVER)), differences);
+        }
+        drop(operation);
+    }
+}
+
+/// Scratch memory, kept from call to call so that none allocates.
 #[derive(Default)]
 pub struct Scratch {
     insertion: Insertion,
@@ -38,7 +67,7 @@ impl<'a> Deref for Replay<'a> {
     type Target = ReplayView<'a>;
 
     fn deref(&self) -> &ReplayView<'a> {
-        &self.view
+        &self.hold.view
     }
 }
 
@@ -48,38 +77,32 @@ impl<'a> Replay<'a> {
         Self::with_scratch(segment, schema, process, Scratch::default())
     }
 
-    /// As [`Replay::new`], with the room that an earlier hold on the same replay worked in: then it costs next to nothing.
+    /// As [`Replay::new`], with the scratch of an earlier `Replay` in the same segment: allocates next to nothing.
     pub fn with_scratch(segment: &'a Segment, schema: Schema, process: ProcessSlot<'a>, scratch: Scratch) -> Self {
-        Self { segment, view: ReplayView::new(segment, schema), process, scratch }
+        Self { hold: Hold { segment, view: ReplayView::new(segment, schema), process }, scratch }
     }
 
-    /// End this hold and keep the room it worked in.
+    /// End the use of the replay and keep the scratch.
     pub fn into_scratch(self) -> Scratch {
         self.scratch
     }
 
-    fn begin(&self) -> Operation<'a> {
-        begin(self.segment, &self.view, self.process)
-    }
-
-    /// Let the row in `slot` be taken by this process; `false` when another has taken it, or it is there no more.
+    /// Take the row in `slot` for this process. `false` if another process has taken it, or it has been overwritten.
     pub(super) fn mark_taken(&mut self, slot: usize, generation: u64) -> bool {
-        let operation = self.begin();
-        let tree = self.view.tree.as_ref().expect("rows are taken from a replay with a tree");
-        let taken = tree.take(slot, generation, &mut self.scratch.insertion.differences);
+        let Self { hold, scratch } = self;
+        let control = hold.view.control;
+        let operation = hold.announce();
+        let tree = hold.view.tree().expect("rows are taken from a replay with a tree");
+        let taken = tree.take(slot, generation, &mut scratch.insertion.differences);
         if taken {
-            self.view.control.sampled().fetch_add(1, Ordering::Relaxed);
+            control.sampled().fetch_add(1, Ordering::Relaxed);
         }
         drop(operation);
         if taken {
-            self.count(Counter::Sampled, 1);
-            self.view.control.signal_progress();
+            hold.count(Counter::Sampled, 1);
+            control.signal_progress();
         }
         taken
-    }
-
-    pub(super) fn count(&self, counter: Counter, amount: u64) {
-        count(self.process, counter, amount);
     }
 
     /// Move everything staged into the store, and empty the area. Returns how many transitions were moved.
@@ -87,20 +110,23 @@ impl<'a> Replay<'a> {
         self.flush_with(area, |_| ())
     }
 
-    /// As [`Self::flush`]; `moved` is told the slots and generations of each operation's transitions, in order.
+    /// As [`Self::flush`]. `moved` is called after each operation with the slot and generation of each transition
+    /// that it moved, in order.
     pub fn flush_with(&mut self, area: StagingArea<'_>, mut moved: impl FnMut(&[(usize, u64)])) -> usize {
-        let (segment, process, view) = (self.segment, self.process, &self.view);
-        let limits = (segment.layout().sizes().chunk(), process.index());
-        view.flush(
-            &mut self.scratch.insertion,
+        let Self { hold, scratch } = self;
+        let most = hold.segment.layout().sizes().chunk();
+        let owner = hold.process.index();
+        scratch.insertion.flush(
+            &hold.view,
             area,
-            limits,
-            || begin(segment, view, process),
+            most,
+            owner,
+            || hold.announce(),
             |insertion| {
                 moved(&insertion.claimed);
-                count(process, Counter::Inserted, insertion.claimed.len() as u64);
-                count(process, Counter::SkippedSlots, insertion.skipped);
-                count(process, Counter::SaturatedPriorities, insertion.saturated);
+                hold.count(Counter::Inserted, insertion.claimed.len() as u64);
+                hold.count(Counter::SkippedSlots, insertion.skipped);
+                hold.count(Counter::SaturatedPriorities, insertion.saturated);
             },
         )
     }
@@ -109,8 +135,8 @@ impl<'a> Replay<'a> {
     /// otherwise. Prioritized batches are stratified (one draw per equal part of the total priority).
     ///
     /// # Errors
-    /// [`SampleError::Empty`] before anything was inserted; [`SampleError::Contended`] where rows that were drawn kept changing;
-    /// [`SampleError::FramesGone`] where most of them had lost a frame.
+    /// [`SampleError::Empty`] before anything was inserted; [`SampleError::Contended`] if rows that were drawn kept
+    /// changing; [`SampleError::FramesGone`] if most of them had lost a frame.
     pub fn sample(&mut self, batch: &mut Batch, beta: f32, random: &mut impl Rng) -> Result<(), SampleError> {
         batch.vanished.clear();
         batch.largest_weight = self.draw(&mut batch.as_rows(), beta, random)?;
@@ -118,13 +144,13 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// As [`Self::sample`], into memory that somebody else provides. Returns the largest importance weight.
+    /// As [`Self::sample`], into the caller's memory. Returns the largest importance weight.
     ///
     /// # Errors
     /// As [`Self::sample`].
     ///
     /// # Panics
-    /// When the parts of `rows` have not all room for the same number of rows of the schema.
+    /// If the parts of `rows` do not all have room for the same number of rows of the schema.
     pub fn sample_rows<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
         let largest_weight = self.draw(rows, beta, random)?;
         self.count_sampled(rows.slots.len(), rows.slots.len());
@@ -132,67 +158,65 @@ impl<'a> Replay<'a> {
     }
 
     fn draw<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
-        let (segment, process, view) = (self.segment, self.process, &self.view);
-        let Scratch { insertion: Insertion { differences, .. }, drawing } = &mut self.scratch;
-        view.draw(drawing, rows, beta, random, |missing, vanished| {
-            count(process, Counter::Redrawn, missing as u64);
+        let Self { hold, scratch: Scratch { insertion, drawing } } = self;
+        hold.view.draw(drawing, rows, beta, random, |missing, vanished| {
+            hold.count(Counter::Redrawn, missing as u64);
             if !vanished.is_empty() {
-                let operation = begin(segment, view, process);
-                remove(view, vanished, differences);
+                hold.remove(vanished, &mut insertion.differences);
                 vanished.clear();
-                drop(operation);
             }
         })
     }
 
-    /// Count to this process what a [`super::Sampler`] of its own has drawn: that one has no counters.
+    /// Add to this process's counters what its [`super::Sampler`], which has no counters, has drawn.
     pub fn count_drawn_ahead(&self, rows: u64, redrawn: u64) {
-        self.count(Counter::Sampled, rows);
-        self.count(Counter::Redrawn, redrawn);
+        self.hold.count(Counter::Sampled, rows);
+        self.hold.count(Counter::Redrawn, redrawn);
     }
 
     fn count_sampled(&self, rows: usize, counted: usize) {
-        self.view.count_sampled(rows, counted);
-        self.count(Counter::Sampled, rows as u64);
+        self.hold.view.control.count_sampled(rows, counted);
+        self.hold.count(Counter::Sampled, rows as u64);
     }
 
-    /// Store a frame for the transitions that will name it.
+    /// Store a frame for the transitions that will name it. Returns its name.
     ///
     /// # Panics
-    /// When no field is made of frames, or the frame has not their size.
+    /// If no field is made of frames, or the frame has another size than theirs.
     pub fn write_frame(&self, frame: &[u8]) -> Target {
-        assert_eq!(frame.len(), self.segment.layout().sizes().frame_bytes, "bytes of a frame");
+        let hold = &self.hold;
+        assert_eq!(frame.len(), hold.segment.layout().sizes().frame_bytes, "bytes of a frame");
         let frames = self.frames().expect("a schema with frames has a frame store");
-        let operation = self.begin();
-        let name = frames.write(frame, self.process.index());
+        let operation = hold.announce();
+        let name = frames.write(frame, hold.process.index());
         drop(operation);
         name
     }
 
-    /// Set the priorities of the transitions in `batch`. Those overwritten meanwhile are dropped, and so are values
-    /// that are no priority (NaN, infinite, negative); both are counted, and so are those that are kept as the largest that
-    /// the tree has, since they are larger. What a [`super::Sampler`] that drew the batch could not take out of the tree is
-    /// taken out.
+    /// Set the priorities of the transitions in `batch`. Transitions that were overwritten meanwhile are left out,
+    /// and so are values that are no priority (`None`: NaN, infinite, negative). Both are counted, and so are
+    /// priorities above the largest that the tree can hold, which is set in their place. Transitions that a
+    /// [`super::Sampler`] met while it drew the batch, and that have lost a frame, are taken out of the tree: the
+    /// sampler may not do that itself.
     pub fn update_priorities(&mut self, batch: &Batch, priorities: impl Iterator<Item = Option<Priority>>) {
         self.update_named(&batch.slots, &batch.generations, priorities);
         if !batch.vanished.is_empty() {
-            let operation = self.begin();
-            remove(&self.view, &batch.vanished, &mut self.scratch.insertion.differences);
-            drop(operation);
+            self.hold.remove(&batch.vanished, &mut self.scratch.insertion.differences);
         }
     }
 
-    /// As [`Self::update_priorities`], of the transitions that were in `slots` in these generations. Returns how many are
-    /// there no more.
+    /// As [`Self::update_priorities`], for the transitions with these slots and generations. Returns how many were
+    /// overwritten.
     pub fn update_named(&mut self, slots: &[usize], generations: &[u64], priorities: impl Iterator<Item = Option<Priority>>) -> u64 {
-        let operation = self.begin();
-        let Some(tree) = &self.view.tree else { return 0 };
-        let (mut refused, mut saturated, mut nobodys) = (0, 0, 0);
+        let Self { hold, scratch } = self;
+        let operation = hold.announce();
+        let Some(tree) = hold.view.tree() else { return 0 };
+        let (mut refused, mut saturated, mut unowned) = (0, 0, 0);
         let mut largest = Priority::SMALLEST;
         let names = slots.iter().copied().zip(generations.iter().copied());
         let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
-            if SumTree::is_nobodys(generation) {
-                nobodys += 1;
+            if SumTree::is_unowned(generation) {
+                unowned += 1;
                 return None;
             }
             let Some(priority) = priority else {
@@ -203,30 +227,12 @@ impl<'a> Replay<'a> {
             saturated += u64::from(priority == Priority::LARGEST);
             Some((slot, generation, priority))
         });
-        let stale = tree.update(changes, &mut self.scratch.insertion.differences) + nobodys;
-        self.view.raise_largest_priority(largest);
+        let stale = tree.update(changes, &mut scratch.insertion.differences) + unowned;
+        hold.view.control.raise_largest_priority(largest.0);
         drop(operation);
-        self.count(Counter::StalePriorities, stale);
-        self.count(Counter::RefusedPriorities, refused);
-        self.count(Counter::SaturatedPriorities, saturated);
+        hold.count(Counter::StalePriorities, stale);
+        hold.count(Counter::RefusedPriorities, refused);
+        hold.count(Counter::SaturatedPriorities, saturated);
         stale
-    }
-}
-
-/// Announce an operation of `process`.
-fn begin<'a>(segment: &'a Segment, view: &ReplayView<'_>, process: ProcessSlot<'a>) -> Operation<'a> {
-    process.begin_operation(segment.control(), || take_over_from_the_dead(segment, view.schema()))
-}
-
-fn count(process: ProcessSlot<'_>, counter: Counter, amount: u64) {
-    if amount != 0 {
-        process.counters().add(counter, amount);
-    }
-}
-
-/// Take out of the tree what can never be drawn again, inside an operation.
-fn remove(view: &ReplayView<'_>, vanished: &[(usize, u64)], differences: &mut Differences) {
-    if let Some(tree) = view.tree() {
-        tree.update(vanished.iter().map(|&(slot, generation)| (slot, generation, Priority::NEVER)), differences);
     }
 }

@@ -1,22 +1,24 @@
-//! Turns to insert: whoever has to wait for the rate limiter is served in the order of arrival.
+//! Turns to insert: processes that have to wait for the rate limiter insert in the order of their arrival.
 //!
-//! Without an order, whoever happens to look first goes on, again and again. So a process that has to wait writes a number
-//! into its own slot of the process table, one larger than all that it finds there (Lamport's bakery), and keeps it until what
-//! it inserts is counted. With the *surplus* of samples that the inserts call for,
+//! Without an order, the process that happens to look first goes on, again and again. So a process that has to wait
+//! writes a number into its own slot of the process table, one larger than all numbers that it finds there (Lamport's
+//! bakery), and keeps it until what it inserts is counted. The *surplus*, the samples that the inserts call for
+//! beyond those drawn, decides who inserts:
 //!
 //! ```text
-//!  error band < surplus                nobody inserts;
-//!           0 < surplus <= error band  the first that is ready does, or anybody while nobody waits;
-//!               surplus <= 0           everybody does.
+//!  error band < surplus                nobody;
+//!           0 < surplus <= error band  the first in line that is ready, or anybody while nobody in line is ready;
+//!               surplus <= 0           everybody.
 //! ```
 //!
-//! Who makes what it inserts takes its number before and begins when its turn is near ([`Turn::is_near`]): what is made
-//! early gets old in line. Until it is ready it holds up nobody.
+//! A process that has yet to make its transitions takes its number first, and begins to make them when its turn is near
+//! ([`Turn::is_near`]): transitions that are made early get old in line. Until it is ready it holds up nobody.
 //!
-//! There is no lock and nothing to repair. A dead process's number goes with its slot. A first in line that does not take its
-//! turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the surplus, or until
-//! somebody behind it has seen it so 500 times, since perhaps nobody samples but those behind it. Who finds that passes
-//! over it: it holds up nobody until it moves again, and is first again. Counts decide this, not a clock.
+//! There is no lock and nothing to repair. A dead process's number goes with its slot. A first in line that does not
+//! take its turn (stopped, or dead and not yet noticed) holds the others up until the samplers have used up the
+//! surplus, or until a process behind it has seen it there 500 times: perhaps only processes behind it sample. The
+//! process that finds this passes over it. It then holds up nobody until it moves again, and is first again. Counts
+//! decide this, not a clock.
 
 use super::limiter::{PAUSE, RateLimiter};
 use super::sum_tree::SumTree;
@@ -26,64 +28,78 @@ use crate::segment::control::Control;
 use crate::segment::processes::{PlaceInLine, ProcessSlot, ProcessTable};
 use crate::sync::Ordering;
 
-/// Looks at a first in line that may insert and does not, after which it is passed over: mostly about half a second, so that
-/// who waits for a processor, or for a repair, keeps its turn. Who loses it all the same is first again at its next look.
+/// Looks at a first in line that may insert and does not, after which it is passed over. They mostly take about half
+/// a second, so that a process that waits for a processor, or for a repair, keeps its turn. A process that loses its
+/// turn all the same is first again at its next look.
 const LOOKS: u32 = 500;
 
 /// A process's turn to insert: awaited, then held until the inserted transitions are counted, and given up on drop.
 pub struct Turn<'a> {
     limiter: RateLimiter,
     control: Control<'a>,
-    /// The tree, where the surplus is what it holds.
+    /// The tree, if rows are taken once: the surplus is then the number of rows in it.
     taken_from: Option<SumTree<'a>>,
     processes: ProcessTable<'a>,
-    /// Processes that insert have the first slots of the table.
+    /// Number of processes that may insert: they have the first slots of the table.
     stagers: usize,
     process: ProcessSlot<'a>,
-    /// Number in line; 0 while there was no need to take one.
+    /// Number in line; 0 before one was needed.
     number: u64,
-    /// Whether samples may bring it next, so that each batch is worth a look.
+    /// Whether samples may bring the turn next, so that each batch is worth a look.
     wants_progress: bool,
-    /// The slot and the place of the first in line, and how often it was seen there although it may insert.
+    /// Slot and place of the process that was last seen first in line without inserting, although it may.
     first_seen: Option<(usize, PlaceInLine)>,
+    /// How often in a row that process was seen there.
     looks: u32,
+    /// Whether the turn has come: it stays until this is dropped.
     has_come: bool,
 }
 
 impl<'a> Turn<'a> {
     pub(super) fn new(limiter: RateLimiter, segment: &'a Segment, process: ProcessSlot<'a>) -> Self {
-        let stagers = segment.layout().sizes().stagers;
-        let (control, processes) = (segment.control(), segment.processes());
-        let taken_from = limiter.takes_once.then(|| SumTree::of(segment).expect("rows that are taken once have a tree"));
-        let (number, wants_progress, first_seen, looks, has_come) = (0, false, None, 0, false);
-        Self { limiter, control, taken_from, processes, stagers, process, number, wants_progress, first_seen, looks, has_come }
+        Self {
+            limiter,
+            control: segment.control(),
+            taken_from: limiter.takes_once.then(|| SumTree::of(segment).expect("rows that are taken once have a tree")),
+            processes: segment.processes(),
+            stagers: segment.layout().sizes().stagers,
+            process,
+            number: 0,
+            wants_progress: false,
+            first_seen: None,
+            looks: 0,
+            has_come: false,
+        }
     }
 
-    /// Whether it comes before `samples` more are drawn, if everybody in front inserts as many transitions as this process
-    /// will: `transitions`. The process stands in line from here on, unless there is room for everybody.
+    /// Whether the turn comes before `samples` more samples are drawn, if each process in front inserts `transitions`
+    /// transitions, as many as this process will. The process is in line from here on, unless there is room for
+    /// everybody.
     pub fn is_near(&mut self, samples: u64, transitions: u64) -> bool {
         let Some(surplus) = self.surplus().filter(|&surplus| surplus > 0.0) else { return true };
         self.stand_in_line(false);
         let insert = self.limiter.samples_for(transitions);
-        // Whoever takes rows once takes none while there are less than it wants. So nobody may wait for those in front before it has made
-        // what it inserts: they may stand still, and who is ready passes over them.
+        // A learner that takes rows once takes none while there are fewer than it wants. So a process must not wait
+        // for those in front before it has made its rows: they may stand still, and only a process that is ready
+        // passes over them.
         let in_front = if self.taken_from.is_some() { 0 } else { self.in_front().count() };
-        // And it takes many at once, after which many are made: what was taken meanwhile last time says nothing of this one.
+        // Such a learner takes many rows at once, after which many are made: how many it took while the last rows
+        // were made says nothing of the next ones.
         let samples = if self.taken_from.is_some() { 0 } else { samples };
         let distance = surplus - self.limiter.error_band + in_front as f64 * insert - samples as f64;
         self.wants_progress = distance <= insert;
         distance <= 0.0
     }
 
-    /// Whether it has come, for a process that is ready to insert. If not, the process stands in line from here on, and
-    /// whoever came later waits for it.
+    /// Whether the turn has come, for a process that is ready to insert. If not, the process is in line from here on,
+    /// and processes that came later wait for it.
     pub fn has_come(&mut self) -> bool {
         self.has_come = self.has_come || self.look();
         self.has_come
     }
 
-    /// Wait until [`Self::is_near`]. `false` when the run ends first. `idle` is called before every sleep and may end the
-    /// waiting too, by returning `false`.
+    /// Wait until [`Self::is_near`]. `false` if the run ends first, or if `idle`, which is called before every sleep,
+    /// returns `false`.
     pub fn wait_until_near(&mut self, samples: u64, transitions: u64, idle: impl FnMut() -> bool) -> bool {
         self.wait_until(|turn| turn.is_near(samples, transitions), idle)
     }
@@ -101,8 +117,8 @@ impl<'a> Turn<'a> {
                 return false;
             }
             let wanted_progress = self.wants_progress;
-            // The last look may find that samples bring the turn now, since somebody has left the line. Nobody would wake this
-            // process for samples: it has not said yet that it wants that.
+            // The last look before the sleep may find that samples bring the turn now, because a process has left the
+            // line. Nobody would wake this process for samples: it has not announced yet that it wants that.
             control.wait_for_turn(self.process.index(), wanted_progress, PAUSE, || {
                 ready(self) || ended() || self.wants_progress && !wanted_progress
             });
@@ -133,7 +149,7 @@ impl<'a> Turn<'a> {
         false
     }
 
-    /// Whether the first in line, which may insert, has been seen not to for long.
+    /// Whether the first in line, which may insert, has been seen for long without doing so.
     fn stands_still(&mut self, slot: ProcessSlot<'_>, place: PlaceInLine) -> bool {
         let first = Some((slot.index(), place));
         self.looks = if self.first_seen == first { self.looks + 1 } else { 1 };
@@ -149,7 +165,7 @@ impl<'a> Turn<'a> {
         self.limiter.surplus(self.control.inserted().load(Ordering::Relaxed), self.control.counted_samples())
     }
 
-    /// Take a number, or take back what somebody has changed in passing over this process.
+    /// Take a number, or undo the change by which another process has passed over this one.
     fn stand_in_line(&mut self, is_ready: bool) {
         if self.number == 0 {
             self.number = 1 + self.line().map(|(_, place)| place.number).max().unwrap_or(0);
@@ -160,12 +176,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Everybody who stands in line.
+    /// The processes in line.
     fn line(&self) -> impl Iterator<Item = (ProcessSlot<'a>, PlaceInLine)> {
         self.processes.iter().take(self.stagers).filter_map(|slot| Some((slot, slot.place_in_line()?)))
     }
 
-    /// Those of them who came before, which is everybody for who does not stand in line.
+    /// Processes in front of this one: all in line while it has no number.
     fn in_front(&self) -> impl Iterator<Item = (ProcessSlot<'a>, PlaceInLine)> {
         let own = (if self.number == 0 { u64::MAX } else { self.number }, self.process.index());
         self.line().filter(move |(slot, place)| (place.number, slot.index()) < own)

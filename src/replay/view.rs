@@ -1,4 +1,4 @@
-//! The replay as whoever sees it who changes nothing.
+//! The replay, read only: its rows, frames and priorities as they are now.
 
 use super::frames::FrameStore;
 use super::priority::Priority;
@@ -10,7 +10,7 @@ use crate::segment::Segment;
 use crate::segment::control::Control;
 use crate::sync::Ordering;
 
-/// The replay, to be looked at.
+/// The replay, read only. Other processes may change it meanwhile.
 pub struct ReplayView<'a> {
     pub(super) control: Control<'a>,
     pub(super) reader: Reader<'a>,
@@ -59,8 +59,8 @@ impl<'a> ReplayView<'a> {
         usize::try_from(inserted).unwrap_or(usize::MAX).min(self.store().capacity())
     }
 
-    /// Slots that may hold a transition: those that were ever claimed. More than [`Self::len`] where a claim was never filled, since
-    /// whoever made it was killed before it had named the slot.
+    /// Slots that may hold a transition: those that were ever claimed. More than [`Self::len`] if a claim was never
+    /// filled, because the process that made it was killed before it had named the slot.
     pub fn claimed_slots(&self) -> usize {
         let claimed = self.control.claimed().load(Ordering::Relaxed);
         usize::try_from(claimed).unwrap_or(usize::MAX).min(self.store().capacity())
@@ -71,28 +71,20 @@ impl<'a> ReplayView<'a> {
         self.len() == 0
     }
 
-    /// The tag of the generation in the leaf of `slot`, which stands for it in [`super::Replay::update_named`]; `None` when
-    /// nothing is there, or when there is no tree.
+    /// The tag in the leaf of `slot`, which [`super::Replay::update_named`] takes in place of a generation; `None` if
+    /// the leaf has no owner, or there is no tree.
     pub fn leaf_tag(&self, slot: usize) -> Option<u64> {
-        Some(self.tree.as_ref()?.tag(slot)).filter(|&tag| tag != SumTree::NOBODYS_TAG)
+        Some(self.tree.as_ref()?.tag(slot)).filter(|&tag| tag != SumTree::UNOWNED_TAG)
     }
 
     /// Whether the leaf of `slot` belongs to this generation.
     pub fn is_current(&self, slot: usize, generation: u64) -> bool {
-        !SumTree::is_nobodys(generation) && self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
+        !SumTree::is_unowned(generation) && self.tree.as_ref().is_some_and(|tree| tree.priority(slot, generation).is_some())
     }
 
-    /// The largest priority seen so far, one at least: what new transitions get, so that each is drawn soon. Less than one
-    /// would leave those of before the first update hardly ever drawn again.
+    /// The largest priority so far, at least one. New transitions get it, so that each is drawn soon. With less than
+    /// one, transitions from before the first update would hardly ever be drawn again.
     pub(super) fn largest_priority(&self) -> Priority {
         Priority::from_bits(self.control.largest_priority().load(Ordering::Relaxed)).max(Priority::ONE)
-    }
-
-    /// Note that somebody gave a priority of this size: inside an operation, so that what empties the replay meanwhile does not find it
-    /// changed afterwards. Hardly ever writes.
-    pub(super) fn raise_largest_priority(&self, priority: Priority) {
-        if self.control.largest_priority().load(Ordering::Relaxed) < priority.0 {
-            self.control.largest_priority().fetch_max(priority.0, Ordering::Relaxed);
-        }
     }
 }

@@ -12,7 +12,7 @@ const STRIDE_BYTES: usize = 128;
 /// Longest sleep between two looks at a closed gate.
 const GATE_LOOK: Duration = Duration::from_millis(10);
 
-/// Which word. Its number says where it lies, in whichever program has the segment open.
+/// A word of the region. Its number is its place in the segment, the same in every program that opens it.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Word {
@@ -32,26 +32,27 @@ enum Word {
     ClaimedFrames = 13,
     Repairer = 14,
     Clearing = 15,
-    /// The first of several.
+    /// The first of the words of the scores.
     Scores = 16,
     CheckpointWanted = 17,
     ProductsLimitPerS = 18,
     SamplesBeyond = 19,
     Keeper = 20,
     Adopter = 21,
-    /// None of them, and behind the last: how many there are.
+    /// No word: the number of words.
     Count,
 }
 
 /// The words of 32 bits.
 const HALF_WORDS: [Word; 3] = [Word::Gate, Word::Progress, Word::Waiters];
-/// The words of who keeps a run and who adopts it.
+/// The words that name who keeps the run and who adopts it.
 const KEEPING: [Word; 2] = [Word::Keeper, Word::Adopter];
 
 pub(super) const CONTROL_BYTES: usize = STRIDE_BYTES * Word::Count as usize;
 const _: () = assert!(SCORE_WORDS <= STRIDE_BYTES / 8, "the scores reach into the next word");
 
-/// Bit under which a process sleeps that waits for the other side of the replay. Those that stand in line have the others.
+/// Futex bit of the processes that wait for the other side of the replay. Processes in line to insert have the other
+/// bits.
 const ANY_PROGRESS: u32 = 1 << 31;
 
 named! {
@@ -66,13 +67,14 @@ named! {
         Stopping = "stopping",
         /// The sum tree failed an audit: nobody may train on it.
         Poisoned = "poisoned",
-        /// Its supervisor was killed, everybody has left, and it stays in memory for another to [adopt](super::keeping).
+        /// The supervisor was killed, all processes have left, and the run stays in memory for another supervisor to
+        /// [adopt](super::keeping).
         Kept = "kept",
     }
 }
 
 impl RunState {
-    /// Whether its processes are to leave.
+    /// Whether the processes of the run have to leave.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Stopping | Self::Poisoned)
     }
@@ -100,11 +102,12 @@ impl<'a> Control<'a> {
 
     /// What the run is doing.
     pub fn run_state(self) -> RunState {
-        // Relaxed: the state orders nothing, it only asks processes to leave.
+        // Relaxed: the state orders nothing, it only tells processes to leave.
         numbered(&RunState::ALL, self.word(Word::RunState).load(Ordering::Relaxed)).unwrap_or(RunState::Poisoned)
     }
 
-    /// Change what the run is doing. The supervisor does; without one, whoever stops the replay, or finds or ends damage.
+    /// Change what the run is doing. For the supervisor; without one, for the participant that stops the replay, or
+    /// that finds or removes damage.
     pub fn set_run_state(self, state: RunState) {
         self.word(Word::RunState).store(state as u64, Ordering::Relaxed);
         self.wake_everybody();
@@ -115,11 +118,11 @@ impl<'a> Control<'a> {
         self.signal_progress();
     }
 
-    /// From running to stopping; whatever else the state is stays, since others find in it what they must not pass over.
-    /// Whether it was running.
+    /// Go from running to stopping, and return whether the run was running. Any other state stays: it tells the other
+    /// processes what they must not miss.
     pub fn stop_running(self) -> bool {
         let (running, stopping) = (RunState::Running as u64, RunState::Stopping as u64);
-        // Relaxed, as every access to it.
+        // Relaxed, as every access to the state.
         let stops = self.word(Word::RunState).compare_exchange(running, stopping, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if stops {
             self.wake_everybody();
@@ -142,16 +145,28 @@ impl<'a> Control<'a> {
         self.word(Word::Sampled)
     }
 
-    /// Of [`Self::sampled`], what the rate limiter does not count: transitions beyond those that the same updates draw from the configured
-    /// batch, where updates are held in step with inserts and another batch is in force; less than 0, in two's complement,
-    /// where that is smaller.
+    /// The part of [`Self::sampled`] that the rate limiter does not count. If updates are held in step with inserts
+    /// and another batch than the configured one is in force, these are the transitions beyond those that the same
+    /// updates would draw with the configured batch: less than 0, in two's complement, if the batch in force is
+    /// smaller.
     pub fn samples_beyond(self) -> &'a AtomicU64 {
         self.word(Word::SamplesBeyond)
     }
 
+    /// Count `rows` more transitions as drawn, `counted` of them for the rate limiter, and wake the processes that
+    /// wait for samples.
+    pub fn count_sampled(self, rows: usize, counted: usize) {
+        self.sampled().fetch_add(rows as u64, Ordering::Relaxed);
+        if rows != counted {
+            self.samples_beyond().fetch_add((rows as u64).wrapping_sub(counted as u64), Ordering::Relaxed);
+        }
+        self.signal_progress();
+    }
+
     /// Transitions drawn, as the rate limiter counts them.
-    // Relaxed: a look between the two words of a batch is off by what does not count of it, and by the batches that are drawn while it
-    // looks twice. Never below 0, which a death between the two would make of a replay's first batch.
+    // Relaxed: a reader that comes between the two words of a batch is off by the part of that batch that does not
+    // count, and by the batches that are drawn between its two loads. Never below 0, which a death between the two
+    // words of a replay's first batch would leave.
     pub fn counted_samples(self) -> u64 {
         let sampled = self.sampled().load(Ordering::Relaxed);
         let counted = sampled.wrapping_sub(self.samples_beyond().load(Ordering::Relaxed));
@@ -173,13 +188,24 @@ impl<'a> Control<'a> {
         self.word(Word::LargestPriority)
     }
 
+    /// Raise [`Self::largest_priority`] to `priority`, in the tree's fixed point, if that is larger; hardly ever
+    /// writes. To be called inside an operation only: an emptied replay must not get its largest priority back from
+    /// before.
+    pub fn raise_largest_priority(self, priority: u64) {
+        // Relaxed: the word orders nothing. The load spares the other processes a write to this line in nearly every
+        // call.
+        if self.largest_priority().load(Ordering::Relaxed) < priority {
+            self.largest_priority().fetch_max(priority, Ordering::Relaxed);
+        }
+    }
+
     /// The learners that take part in the exchange and their leader: a [`View`](super::membership::View).
     pub fn membership(self) -> &'a AtomicU64 {
         self.word(Word::Membership)
     }
 
-    /// In a replay without a supervisor, the moment of the monotonic clock before which no repair is tried again that somebody
-    /// inside an operation has put off.
+    /// In a replay without a supervisor: the moment of the monotonic clock before which no repair is tried again,
+    /// after a process inside an operation has put one off.
     pub fn repair_not_before_ns(self) -> &'a AtomicU64 {
         self.word(Word::RepairNotBeforeNs)
     }
@@ -204,24 +230,25 @@ impl<'a> Control<'a> {
         self.word(Word::ClaimedFrames)
     }
 
-    /// In a replay without a supervisor, the participant that repairs now: its process id, and above it the lower half of
-    /// its start time. 0: nobody.
+    /// In a replay without a supervisor: the participant that repairs now, as a [`NamedProcess`](super::NamedProcess)
+    /// has it: its process id, and above it the lower half of its start time. 0 for nobody.
     pub fn repairer(self) -> &'a AtomicU64 {
         self.word(Word::Repairer)
     }
 
-    /// Not 0 while a replay without a supervisor is being emptied: whoever repairs next finishes that before the gate opens.
+    /// Not 0 while a replay without a supervisor is being emptied: if the process that empties it dies, the next one
+    /// to repair finishes that before the gate opens.
     pub fn clearing(self) -> &'a AtomicU64 {
         self.word(Word::Clearing)
     }
 
-    /// Not 0 while the synchronous trainer waits for a checkpoint of this moment: its incarnation.
+    /// The incarnation of the synchronous trainer while it waits for a checkpoint of this moment; otherwise 0.
     pub fn checkpoint_wanted(self) -> &'a AtomicU64 {
         self.word(Word::CheckpointWanted)
     }
 
-    /// Products per second that the cores which the run may use could compute if they did nothing else, measured at its start; 0 before it
-    /// is known.
+    /// Products per second that the run's cores could compute if they did nothing else, measured when the run starts;
+    /// 0 before that is known.
     pub fn products_limit_per_s(self) -> &'a AtomicU64 {
         self.word(Word::ProductsLimitPerS)
     }
@@ -232,9 +259,9 @@ impl<'a> Control<'a> {
         Keeping::new(keeper, adopter)
     }
 
-    /// Make everything as in a new segment but who keeps the run and who adopts it. By its adopter.
-    pub(super) fn begin_anew(self) {
-        // A word of 32 bits is never reached as part of one of 64.
+    /// Make all words as in a new segment, except those that name who keeps the run and who adopts it.
+    pub(super) fn reset(self) {
+        // A 32-bit word is never accessed as part of a 64-bit word.
         let stays = |index: usize| HALF_WORDS.iter().chain(&KEEPING).any(|&word| word as usize == index);
         for (index, line) in self.words.chunks_exact(STRIDE_BYTES / 8).enumerate() {
             if !stays(index) {
@@ -250,11 +277,12 @@ impl<'a> Control<'a> {
         ScoreRecord::new(&self.words[Word::Scores as usize * STRIDE_BYTES / 8..][..SCORE_WORDS])
     }
 
-    /// Let every process look again that waits for the other side.
+    /// Wake every process that waits for the other side of the replay.
     pub fn signal_progress(self) {
-        // Whose bits are taken here is called below, or finds `progress` raised before it sleeps; who announces itself later looks at
-        // what it waits for after that, and finds what was done before this call. In the other order another signaller could come
-        // between a waiter's look at `progress` and its sleep, and find the bits taken already. A lost wake-up costs the timeout.
+        // A waiter whose bits are taken here is woken below, or finds `progress` raised before it sleeps. A waiter
+        // that announces itself later checks its condition after that, and finds what was done before this call. With
+        // the two steps swapped, another signaller could come between a waiter's load of `progress` and its sleep,
+        // and find the bits taken already. A lost wake-up costs the timeout.
         let waiting = self.waiters().swap(0, Ordering::SeqCst);
         self.progress().fetch_add(1, Ordering::SeqCst);
         wake_some(self.progress(), waiting);
@@ -265,13 +293,13 @@ impl<'a> Control<'a> {
         self.sleep(ANY_PROGRESS, true, timeout, ready);
     }
 
-    /// As [`Self::wait_for_progress`], for the process in `slot` that stands in line to insert. Without `wants_progress` it
-    /// sleeps on until [`Self::call_line`].
+    /// As [`Self::wait_for_progress`], for the process in `slot` that stands in line to insert. Without
+    /// `wants_progress` it sleeps on until [`Self::call_line`].
     pub fn wait_for_turn(self, slot: usize, wants_progress: bool, timeout: Duration, ready: impl FnOnce() -> bool) {
         self.sleep(turn_bit(slot), wants_progress, timeout, ready);
     }
 
-    /// Let everybody look again who stands in line to insert.
+    /// Wake every process that stands in line to insert.
     pub fn call_line(self) {
         self.progress().fetch_add(1, Ordering::SeqCst);
         wake_some(self.progress(), !ANY_PROGRESS);
@@ -291,13 +319,13 @@ impl<'a> Control<'a> {
         self.half_word(Word::Progress)
     }
 
-    /// The bits of those that want to be woken by progress.
+    /// The futex bits of the processes that want to be woken by progress.
     fn waiters(self) -> &'a AtomicU32 {
         self.half_word(Word::Waiters)
     }
 }
 
-/// Bit under which the process in `slot` sleeps while it stands in line. Slots may share one: that costs a needless look.
+/// Futex bit of the process in `slot` while it stands in line. Slots may share a bit: that costs a needless look.
 fn turn_bit(slot: usize) -> u32 {
     1 << (slot % 31)
 }

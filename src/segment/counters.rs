@@ -61,11 +61,13 @@ counters! {
     DroppedRows = 20,
     /// Rows learned from again after they had been taken.
     ReplayedRows = 21,
-    /// Products that the networks of an actor or a learner computed: multiplications of an input by a weight, and of gradients likewise.
+    /// Products that the networks of an actor or a learner computed: multiplications of an input by a weight, and of
+    /// gradients likewise.
     Products = 22,
     /// Transitions, or steps of fragments, that a learner learned from, once for each update that they were in.
     Learned = 23,
-    /// Inserted transitions whose policy lag was counted: all but those of guests, and the last ones of an actor that leaves.
+    /// Inserted transitions whose policy lag was counted: all but those of guests, and the last ones of an actor that
+    /// leaves.
     LaggedRows = 24,
 }
 
@@ -93,12 +95,13 @@ impl<'a> Counters<'a> {
         self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
     }
 
-    /// Count what an earlier life of the run has counted, as [`Self::all`] gave it. Only in a table that nobody uses yet.
+    /// Add the counts from before the run went on from a checkpoint, as [`Self::all`] gave them. Only in a table that
+    /// nobody uses yet.
     pub fn add_all(self, counted: &[u64]) {
         for &counter in COUNTERS {
             match (counter, counted.get(counter as usize)) {
                 (Counter::PolicyLagMax, Some(&most)) => self.raise(counter, most),
-                // What an earlier version has summed up without counting the rows has no mean.
+                // An earlier version of the program summed lags without counting the rows: such a sum has no mean.
                 (Counter::PolicyLagSum, _) if counted.len() <= Counter::LaggedRows as usize => {}
                 (_, Some(&amount)) => self.add(counter, amount),
                 (_, None) => {}
@@ -106,13 +109,14 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// Add to it. Only the owner writes, each counter from one thread, so a load and a store do, without a locked instruction.
+    /// Add `amount` to a counter. Only the owner writes, each counter from one thread, so a load and a store do,
+    /// without a locked instruction.
     pub fn add(self, counter: Counter, amount: u64) {
         let word = &self.words[counter as usize];
         word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// Raise it to `value` if that is larger.
+    /// Raise a counter to `value` if that is larger.
     pub fn raise(self, counter: Counter, value: u64) {
         let word = &self.words[counter as usize];
         if value > word.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! The macro that declares enums of words, so that a variant, its number and its name are written once.
 
-/// Declares an enum whose variants have names. The segment knows a variant by its number, which is its place in the list, or by its name.
+/// Declares an enum whose variants have names. The segment stores a variant as its number, which is its place in the
+/// list, or as its name.
 macro_rules! named {
     (
         $(#[$of_enum:meta])*

@@ -1,5 +1,5 @@
 //! What a run says of itself, so that a reader needs nothing but the segment: the fields of a transition, the
-//! environment, the network and the resolved configuration. Written before the header is published, and again where
+//! environment, the network and the resolved configuration. Written before the header is published, and again when
 //! another supervisor adopts the run.
 
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,13 @@ pub struct Description {
     pub run_folder: String,
     /// Environment.
     pub environment: String,
-    /// What an agent observes there and what it does, in words: an actor that joins must find the same.
+    /// The spaces of observations and actions, in words: an actor that joins must find the same.
     pub spaces: String,
     /// Algorithm.
     pub algorithm: String,
     /// Fields of a transition, in order.
     pub fields: Vec<FieldDescription>,
-    /// What its learners say of their updates, in the order of the reports in the metric rings.
+    /// The metrics that learners report of their updates, in the order of their numbers in the metric rings.
     pub metrics: Vec<MetricDescription>,
 }
 
@@ -36,7 +36,7 @@ pub struct Description {
 pub struct MetricDescription {
     /// Name.
     pub name: String,
-    /// How its values become one.
+    /// How several of its values become one.
     pub accumulation: Accumulation,
 }
 
@@ -78,7 +78,7 @@ impl Description {
             .map_err(|error| SegmentError::System { action: "encode the description", source: std::io::Error::other(error) })
     }
 
-    /// As bytes that the region for it has room for.
+    /// As bytes, if the region for them has room.
     pub(super) fn encoded_for(&self, layout: &Layout) -> Result<Vec<u8>, SegmentError> {
         let encoded = self.encode()?;
         let limit_bytes = layout.section(Region::Description).length_bytes - 8;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What helps where a segment holds what none of its processes leaves there.
+/// Advice for a segment with content that none of its processes leaves there.
 const SPOILED: &str = "try again in a second, since a run that is adopted has it changed for a moment; if that does not help, something \
                        outside of Shoal has changed it: end what uses it, and go on from what was saved (a run: `shoal resume FOLDER`)";
 
@@ -58,7 +58,7 @@ pub enum SegmentError {
         /// What is there.
         found: String,
     },
-    /// Its processes are named by other ids than ours.
+    /// Process ids mean other processes where the segment was made.
     #[error(
         "`{name}` belongs to processes of another PID namespace (pid:[{found}]; this process is in pid:[{own}]), where nobody here can \
          tell who is alive: run both in one, such as `docker run --pid=container:NAME` or shareProcessNamespace of a Kubernetes pod"
@@ -71,7 +71,7 @@ pub enum SegmentError {
         /// The namespace of this process.
         own: u64,
     },
-    /// Its processes have other start times than ours.
+    /// Start times of processes are others where the segment was made.
     #[error(
         "`{name}` belongs to processes of another time namespace (time:[{found}]; this process is in time:[{own}]), where the kernel \
          tells other start times of processes, so that nobody here can tell who is alive: run both in one (`nsenter --time`)"
@@ -84,7 +84,7 @@ pub enum SegmentError {
         /// The namespace of this process.
         own: u64,
     },
-    /// Nobody can be asked who lives.
+    /// The kernel cannot be asked which processes live.
     #[error(
         "/proc is missing or shows the processes of another PID namespace, so nobody here can tell who is alive; mount it \
          (`mount -t proc proc /proc`, or `unshare --mount-proc`)"
@@ -121,7 +121,7 @@ pub enum SegmentError {
     /// The header has not been published.
     #[error("the segment is still being initialised; try again in a second")]
     NotReady,
-    /// The description does not fit or cannot be read.
+    /// The description cannot be read.
     #[error("the run's description cannot be read: {reason}; {}", SPOILED)]
     Description {
         /// What is wrong with it.

@@ -44,8 +44,8 @@ impl<'a> FloatBoard<'a> {
         self.values == 0
     }
 
-    /// Publish `parts`, one after the other and each from an even index on, as the next version, and return it. Only
-    /// for the one writer of the board: of the learners' boards, the learner that leads.
+    /// Publish `parts`, one after the other and each from an even index on, as the next version, and return its
+    /// number. Only for the one writer of the board: on the learners' boards, the learner that leads.
     pub fn publish(self, parts: &[&[f32]], notes: [u64; NOTES]) -> u64 {
         self.board.publish(|content| {
             for (word, note) in content.iter().zip(notes) {
@@ -62,12 +62,12 @@ impl<'a> FloatBoard<'a> {
 
     /// Put back what was once published as `version`. Only on a board that nobody uses yet.
     pub fn restore(self, version: u64, values: &[f32], notes: [u64; NOTES]) {
-        self.board.begin_at(version);
+        self.board.set_next_version(version);
         self.publish(&[values], notes);
     }
 
-    /// Copy the newest version into `values` and return it with its notes; `None` before the first publication, and
-    /// where a damaged segment has no whole one.
+    /// Copy the newest version into `values` and return its number and its notes; `None` before the first
+    /// publication, and if a damaged segment has no whole version.
     pub fn read(self, values: &mut [f32]) -> Option<(u64, [u64; NOTES])> {
         assert_eq!(values.len(), self.values, "a version holds {} values", self.values);
         self.board.read(|content| {

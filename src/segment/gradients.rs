@@ -5,11 +5,11 @@
 //! bit for bit, and apply the same update. There is one barrier per round: slots are double-buffered by the parity of
 //! the round, and a member writes round `r + 2` only after everyone arrived in `r + 1`, hence finished reading `r`.
 //!
-//! Whoever finds a new view abandons its round. The leader then publishes its state on the learner board under the new
-//! epoch, and the others load it before they write any share: nobody is left with half a round, and a replaced learner
-//! starts from the leader's state. What a laggard added up from slots that were being rewritten is thrown away: it
-//! looks at the view once more after the sum, and finds the one under which they are being rewritten
-//! ([`GradientExchange::add_up`]).
+//! A learner that finds a new view abandons its round. The leader then publishes its state on the learner board under
+//! the new epoch, and the others load it before they write any share: nobody is left with half a round, and a
+//! replaced learner starts from the leader's state. A learner that lags may add up slots that are being rewritten. It
+//! throws that sum away: it looks at the view once more after the sum, and finds the view under which the slots are
+//! being rewritten ([`GradientExchange::add_up`]).
 
 use super::membership::View;
 use super::shared_words::{load_f32, store_f32, words_for};
@@ -70,7 +70,7 @@ impl<'a> GradientExchange<'a> {
             word.store(note.to_bits(), Ordering::Relaxed);
         }
         store_f32(&words[SHARE_HEADER_WORDS..], gradient);
-        // Release: whoever sees the arrival sees the share.
+        // Release: a learner that sees the arrival sees the share.
         self.arrival(learner).store(view.stamp(round), Ordering::Release);
     }
 
@@ -83,10 +83,10 @@ impl<'a> GradientExchange<'a> {
         })
     }
 
-    /// Add up the shares of all members, which have arrived in `round`: into `share` and `gradient`, which may be this
-    /// learner's own before. Every member adds in the same order, and so gets the same sum.
+    /// Add up the shares of all members, which have arrived in `round`. The sums replace `share` and `gradient`,
+    /// which may be this learner's own. Every member adds in the same order, and so gets the same sum.
     ///
-    /// The sum counts only if a look at the membership *after* it finds `view` still: under a later one, members may
+    /// The sum counts only if a look at the membership *after* it still finds `view`: under a later view, members may
     /// have begun to write other shares into these slots.
     pub fn add_up(self, view: View, round: u64, share: &mut Share, gradient: &mut [f32]) {
         *share = Share::new(share.tally.metrics());
@@ -114,8 +114,9 @@ impl<'a> GradientExchange<'a> {
                 }
             }
         }
-        // Acquire fence: pairs with the one in `arrive`. Whoever met a word of a share under a later view finds that
-        // view, or a still later one, when it looks next: the writer had loaded it before it stored the word.
+        // Acquire fence: pairs with the one in `arrive`. A learner that met a word of a share under a later view
+        // finds that view, or a still later one, when it looks next: the writer had loaded the view before it stored
+        // the word.
         fence(Ordering::Acquire);
     }
 }

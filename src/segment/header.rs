@@ -1,5 +1,5 @@
-//! The first page: what the segment is, whose it is, and where its regions lie. Immutable once published, unless
-//! another supervisor adopts the run.
+//! The first page: what the segment is, which run it belongs to, and where its regions lie. Immutable once published,
+//! unless another supervisor adopts the run.
 //!
 //! The state word is stored last with Release. A reader takes a copy of the page, the state word first, and believes
 //! nothing of it before magic, version, sizes, offsets and checksum agree: the page may be anything.
@@ -20,7 +20,7 @@ pub const ABI_VERSION: u64 = 16;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALSEG");
 const READY: u64 = u64::from_le_bytes(*b"READY\0\0\0");
-/// Stands for the kernel's name of a boot where nobody can be asked for it.
+/// In place of the kernel's name of the boot, if that cannot be read.
 const UNKNOWN_BOOT: u128 = 0;
 
 pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;
@@ -39,7 +39,8 @@ const SIZES: usize = 16;
 const SECTIONS: usize = SIZES + SegmentSizes::COUNT;
 const CHECKSUM: usize = SECTIONS + 3 * Region::ALL.len();
 
-/// Whose segment it is.
+/// What identifies a segment: a random name, the process that made or adopted it, and the boot and namespaces of that
+/// process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Random name of the run.
@@ -48,16 +49,16 @@ pub struct Identity {
     pub boot_id: u128,
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
-    /// Start time of the supervisor in clock ticks since boot, which with the process id is never reused.
+    /// Start time of the supervisor in clock ticks since boot. Process id and start time together are never reused.
     pub supervisor_start_time: u64,
     /// When it was created, in milliseconds since 1970.
     pub created_unix_ms: u64,
-    /// The PID namespace in which the processes of the run name each other, by the number that `/proc/PID/ns/pid` shows; 0
-    /// when that is not known.
+    /// The PID namespace in which the processes of the run name each other, by the number that `/proc/PID/ns/pid`
+    /// shows; 0 if that is not known.
     #[serde(default)]
     pub pid_namespace: u64,
-    /// The time namespace in which they read each other's start times, by the number that `/proc/PID/ns/time` shows; 0 where the
-    /// kernel has none.
+    /// The time namespace in which the processes of the run read each other's start times, by the number that
+    /// `/proc/PID/ns/time` shows; 0 if the kernel has none.
     #[serde(default)]
     pub time_namespace: u64,
 }
@@ -89,25 +90,28 @@ impl Identity {
 
     /// An error unless process ids and start times mean the same processes in the segment called `name` and here.
     pub(crate) fn check_that_processes_mean_the_same(&self, name: &str) -> Result<(), SegmentError> {
-        let (own, found, name) = (pid_namespace()?, self.pid_namespace, name.into());
+        let own = pid_namespace()?;
+        let found = self.pid_namespace;
         if own != found {
-            return Err(SegmentError::OtherPidNamespace { name, found, own });
+            return Err(SegmentError::OtherPidNamespace { name: name.into(), found, own });
         }
-        let (own, found) = (time_namespace(), self.time_namespace);
-        if own != found { Err(SegmentError::OtherTimeNamespace { name, found, own }) } else { Ok(()) }
+        let own = time_namespace();
+        let found = self.time_namespace;
+        if own != found { Err(SegmentError::OtherTimeNamespace { name: name.into(), found, own }) } else { Ok(()) }
     }
 
-    /// Whether the machine has not been restarted since: else process ids mean nothing. In doubt it has not.
+    /// Whether the machine has not been restarted since the segment was made: after a restart process ids mean
+    /// nothing. In doubt it has not.
     pub fn is_of_this_boot(&self) -> bool {
         [self.boot_id, UNKNOWN_BOOT].contains(&boot_id())
     }
 
-    /// Whether process ids and start times mean the same processes there and here.
+    /// Whether process ids and start times mean the same processes in that run and here.
     pub fn is_of_these_namespaces(&self) -> bool {
         self.check_that_processes_mean_the_same("").is_ok()
     }
 
-    /// Name of the shared-memory object: ours, this user's, this supervisor's, and not to be guessed.
+    /// Name of the shared-memory object: it tells Shoal, the user and the supervisor, and cannot be guessed.
     pub fn segment_name(&self) -> String {
         format!("{}{}-{:032x}", segment_name_prefix(), self.supervisor_pid, self.run_id)
     }
@@ -138,20 +142,21 @@ fn boot_id() -> u128 {
         .map_or(UNKNOWN_BOOT, |id| id.as_u128())
 }
 
-/// The PID namespace of this process, if `/proc` speaks of it. One that was mounted in another namespace knows other
-/// processes by the same ids, so that the living would be taken for dead.
+/// The PID namespace of this process, if `/proc` shows its processes. A `/proc` that was mounted in another namespace
+/// knows other processes by the same ids, so that living ones would be taken for dead.
 fn pid_namespace() -> Result<u64, SegmentError> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|source| match source.kind() {
         ErrorKind::NotFound => SegmentError::UnknownProcesses,
         _ => SegmentError::System { action: "reading /proc/self/status", source },
     })?;
-    // The ids of this process, from the namespace of the mount inwards: a single one where that is its own.
+    // The ids of this process, from the namespace of the mount inwards: a single id if that namespace is its own.
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     let is_own = ids.is_some_and(|ids| ids.split_ascii_whitespace().count() == 1);
     namespace("pid").filter(|_| is_own).ok_or(SegmentError::UnknownProcesses)
 }
 
-/// The time namespace of this process, by whose clock the kernel tells it when others started; 0 where the kernel has none.
+/// The time namespace of this process, by whose clock the kernel tells when other processes started; 0 if the kernel
+/// has none.
 fn time_namespace() -> u64 {
     namespace("time").unwrap_or(0)
 }
@@ -181,23 +186,23 @@ pub(super) fn publish(mapping: &Mapping, layout: &Layout, identity: &Identity) {
     }
     page[CHECKSUM] = checksum(&page);
     let words = mapping.words(0, PAGE_WORDS);
-    // Release fence: where the page says something already, it is not ready before anything of it changes.
+    // Release fence: a page that was published before is marked as not ready before anything in it changes.
     words[STATE].store(0, Ordering::Relaxed);
     fence(Ordering::Release);
     words.iter().zip(page).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-    // Release: whoever sees READY sees the page, and every byte of the regions written so far.
+    // Release: a process that sees READY sees the page, and every byte of the regions written so far.
     words[STATE].store(READY, Ordering::Release);
 }
 
 /// The run that a mapped header names at this moment.
 pub(super) fn run_id_in(mapping: &Mapping) -> u128 {
     let words = mapping.words(0, PAGE_WORDS);
-    // Relaxed: whoever asks was told by the kernel that nobody changes it any more.
+    // Relaxed: the kernel has told the caller that nobody changes it any more.
     let word = |index: usize| u128::from(words[index].load(Ordering::Relaxed));
     word(RUN_ID) | word(RUN_ID + 1) << 64
 }
 
-/// What the header of `object` says, once every word of it agrees with all others and with the object.
+/// The content of the header of `object`, once every word of it agrees with all others and with the object.
 pub(super) fn validate(object: &Object) -> Result<(Layout, Identity), SegmentError> {
     let length_bytes = object.length_bytes();
     if length_bytes == 0 {

@@ -1,7 +1,8 @@
 //! Where everything lies: pure arithmetic from the sizes of a run to the offsets of its regions.
 //!
 //! ```text
-//! | header | control | processes | description | tree | store | staging | parameters | learner state | gradients | metrics | statistics | frames | pictures | halves |
+//! | header | control | processes | description | tree | store | staging | parameters | learner state |
+//! | gradients | metrics | statistics | frames | pictures | halves |
 //! ```
 //!
 //! Every region starts on a page. All offsets are from the start of the segment.
@@ -35,7 +36,7 @@ pub const HALVES: usize = 2;
 pub const LEAST_FRAMES: usize = 4_096;
 /// Most processes of a run: more than the limits of all roles add up to.
 pub const MAX_PROCESSES: usize = 2048;
-/// Most transitions in one staging area: a flush fits the store, and one more may be under way.
+/// Most transitions in one staging area: as many as fit the largest store, and one more that may be under way.
 const MAX_STAGED_TRANSITIONS: usize = MAX_CAPACITY + 1;
 const MAX_PARAMETERS: usize = 1 << 31;
 
@@ -136,11 +137,12 @@ sizes! {
         pub frames: usize,
         /// Bytes of a frame.
         pub frame_bytes: usize,
-        /// Bytes of the largest picture that the visualizer shows; 0 without one, as in checkpoints of before there were any.
+        /// Bytes of the largest picture that the visualizer shows; 0 without a visualizer, and in checkpoints from
+        /// before there was one.
         #[serde(default)]
         pub picture_bytes: usize,
-        /// The most values that a half of the algorithm hands over to the other; 0 where learners share it otherwise. Each half has a
-        /// state of its own.
+        /// Most values that one half of the algorithm hands over to the other; 0 if learners share the algorithm
+        /// otherwise. Each half has a learner state of its own.
         pub handed_over_values: usize,
     }
 }
@@ -160,7 +162,7 @@ pub struct Section {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{what} is {found}, but must be from {least} to {most}")]
 pub struct LayoutError {
-    /// Which size, in words.
+    /// What the size is of, as an error message names it.
     pub what: &'static str,
     /// The size asked for.
     pub found: usize,
@@ -232,7 +234,7 @@ impl SegmentSizes {
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
         within("the number of statistics", self.statistics_values, 0, 1 << 24)?;
         within("the number of learners", self.learners, 1, MOST_LEARNERS)?;
-        // The same for frames, of which a writer holds one at a time.
+        // The same for frames: a writer holds one slot of theirs at a time.
         within("the number of frames", self.frames, if self.frames > 0 { self.least_capacity() } else { 0 }, MAX_CAPACITY)?;
         within("the number of bytes in a frame", self.frame_bytes, usize::from(self.frames > 0), MAX_FRAME_BYTES)?;
         within("the number of bytes in a picture", self.picture_bytes, 0, 1 << 26)?;
@@ -257,7 +259,7 @@ impl SegmentSizes {
             Region::LearnerState => self.learner_states() * FloatBoard::words_needed(self.learner_state_values),
             Region::Gradients => GradientExchange::words_needed(self.learners, self.learned_parameters),
             Region::Metrics => self.processes * RING_WORDS,
-            // Those of each, and those that learners have settled on.
+            // One board for each process that stages, and one for the settled statistics.
             Region::Statistics => (self.stagers + 1) * self.statistics_words(),
             Region::Frames => self.frames * self.frame_slot_words(),
             Region::Pictures => PictureBoard::words_needed(self.picture_bytes),
@@ -266,12 +268,12 @@ impl SegmentSizes {
         words * 8
     }
 
-    /// Halves into which learners divide the algorithm; 0 where they share it otherwise.
+    /// Halves into which learners divide the algorithm; 0 if they share it otherwise.
     pub fn halves(&self) -> usize {
         if self.handed_over_values == 0 { 0 } else { HALVES }
     }
 
-    /// States of learners: one of all that share the algorithm, or one of each half.
+    /// Learner states: one if all learners share the algorithm, or one for each half.
     pub fn learner_states(&self) -> usize {
         self.halves().max(1)
     }
@@ -281,7 +283,7 @@ impl SegmentSizes {
         self.stagers.saturating_add(1)
     }
 
-    /// Of rows alone: one process that stages them one at a time, and learners that share next to nothing.
+    /// The sizes for rows alone: one process that stages them one at a time, and learners that share next to nothing.
     pub fn of_rows(transition_words: usize, capacity: usize) -> Self {
         Self {
             processes: 1,
@@ -303,8 +305,8 @@ impl SegmentSizes {
         }
     }
 
-    /// Transitions that one operation may move at most: so few that all writers together cannot hold every slot, and
-    /// so few, in number and in bytes, that a repair waits for it but shortly.
+    /// Most transitions that one operation may move: so few that all writers together cannot hold every slot, and so
+    /// few, in number and in bytes, that a repair does not wait long for the operation.
     pub fn chunk(&self) -> usize {
         const MOST_ROWS: usize = 64;
         const MOST_BYTES: usize = 1 << 20;
@@ -337,8 +339,8 @@ impl SegmentSizes {
         (8 + self.staged_transitions * self.staged_words()).next_multiple_of(16)
     }
 
-    /// The largest capacity with which the segment, with as many frames as `frames` has for it, takes at most `budget_bytes`; `None` when
-    /// nothing fits.
+    /// The largest capacity with which the segment, with as many frames as `frames` has for it, takes at most
+    /// `budget_bytes`; `None` when nothing fits.
     pub fn largest_capacity(&self, budget_bytes: usize, frames: impl Fn(usize) -> usize) -> Option<usize> {
         let fits = |capacity| {
             let layout = Layout::new(Self { capacity, frames: frames(capacity), ..*self });

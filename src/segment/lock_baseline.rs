@@ -1,7 +1,7 @@
 //! Why no process-shared lock guards anything in the segment: the baseline, kept as a test.
 //!
-//! The crate `raw_sync` puts POSIX mutexes into shared memory. They are not robust: when the owner is killed, nobody can
-//! lock them again. `tests/killed/replay.rs` does the same to the replay, which goes on.
+//! The crate `raw_sync` puts POSIX mutexes into shared memory. They are not robust: when the owner is killed, nobody
+//! can lock them again. `tests/killed/replay.rs` does the same to the replay, which goes on.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The mapping itself: creation through the crate `shared_memory`, reservation of the pages, mapping of what others made.
+//! The mapping itself: creation through the crate `shared_memory`, reservation of the pages, mapping of what others
+//! made.
 //!
 //! Invariant M (the SAFETY comments below cite it): from construction to drop, `base` is the start of
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
@@ -19,29 +20,31 @@ use super::SegmentError;
 use super::object::{Access, Object, remove};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Bytes that are reserved at once where signals interrupt that: a tenth of a millisecond's work.
+/// Bytes that are reserved at once after a signal has interrupted a larger reservation: a tenth of a millisecond's
+/// work.
 const PIECE_BYTES: i64 = 256 << 10;
 
 pub(super) struct Mapping {
     base: NonNull<u8>,
     length_bytes: usize,
     name: String,
-    keeper: Keeper,
-    /// Holds the shared lock that says "some process of this run lives". Forked children inherit it; it ends when the
-    /// last of them has closed the file, which is not the mapped one: a mapping keeps its file open.
+    backing: Backing,
+    /// Holds the shared lock that says "some process of this run lives". Forked children inherit the lock; it ends
+    /// when the last of them has closed this file, which is not the mapped one: a mapping keeps its file open.
     alive: Mutex<Option<File>>,
 }
 
-enum Keeper {
-    /// The crate `shared_memory` unmaps it.
-    Shared(Mutex<Box<Shmem>>),
-    /// We unmap it, and remove its name where it is ours.
-    Own { removes: AtomicBool },
+/// What unmaps the memory, and removes the object's name if this process owns it.
+enum Backing {
+    /// The crate `shared_memory`.
+    Crate(Mutex<Box<Shmem>>),
+    /// The drop of the mapping.
+    Own { removes_name: AtomicBool },
 }
 
-impl Keeper {
-    fn unmapping() -> Self {
-        Self::Own { removes: AtomicBool::new(false) }
+impl Backing {
+    fn own() -> Self {
+        Self::Own { removes_name: AtomicBool::new(false) }
     }
 }
 
@@ -77,17 +80,19 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Memory of this process alone, on huge pages where the kernel has them. Its pages come when they are written first.
+    /// Memory of this process alone, on huge pages where the kernel has them. Its pages come when they are written
+    /// first.
     pub(super) fn private(length_bytes: usize) -> Result<Self, SegmentError> {
         let no_room = |error: Errno| SegmentError::NoRoom { needed_bytes: length_bytes, source: error.into() };
         let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_room(Errno::EINVAL))?;
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M, with
-        // this process in place of the object: pages that cannot be had are refused here by the kernel's accounting.
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M,
+        // with memory of this process in place of the object: pages that cannot be had are refused here by the
+        // kernel's accounting.
         let base = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE) };
         let base = base.map_err(no_room)?;
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
         let _ = unsafe { madvise(base, length_bytes, MmapAdvise::MADV_HUGEPAGE) };
-        Ok(Self { base: base.cast(), length_bytes, name: String::new(), keeper: Keeper::unmapping(), alive: Mutex::new(None) })
+        Ok(Self { base: base.cast(), length_bytes, name: String::new(), backing: Backing::own(), alive: Mutex::new(None) })
     }
 
     /// Map an object whose header has been found whole.
@@ -99,14 +104,14 @@ impl Mapping {
             Access::ReadWrite => ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
             Access::ReadOnly => ProtFlags::PROT_READ,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M (a process of
-        // the same user that shrinks the object later could still raise SIGBUS here, as with any file).
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M (a
+        // process of the same user that shrinks the object later could still raise SIGBUS here, as with any file).
         let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, object.file(), 0) };
         let base = base.map_err(|error| match error {
             Errno::ENOMEM => SegmentError::NoRoom { needed_bytes: length_bytes, source: error.into() },
             error => SegmentError::Refused { name: object.name().into(), action: "mapping", source: error.into() },
         })?;
-        Ok(Self { base: base.cast(), length_bytes, name: object.name().into(), keeper: Keeper::unmapping(), alive: Mutex::new(lock) })
+        Ok(Self { base: base.cast(), length_bytes, name: object.name().into(), backing: Backing::own(), alive: Mutex::new(lock) })
     }
 
     fn of_shared(shared: Shmem, name: &str) -> Result<Self, SegmentError> {
@@ -116,7 +121,7 @@ impl Mapping {
             base,
             length_bytes: shared.len(),
             name: name.into(),
-            keeper: Keeper::Shared(Mutex::new(Box::new(shared))),
+            backing: Backing::Crate(Mutex::new(Box::new(shared))),
             alive: Mutex::new(Some(Object::join(name)?)),
         })
     }
@@ -126,9 +131,11 @@ impl Mapping {
         let alive = locked(&self.alive);
         let Some(file) = &*alive else { return Ok(()) };
         let length = i64::try_from(self.length_bytes).unwrap_or(i64::MAX);
-        // All at once first: what can never fit is refused before anything is taken. Older kernels end the call at any signal and take back
-        // what it has reserved, so whoever has a timer would begin again for ever; what earlier calls have reserved stays.
-        let (mut reserved, mut most) = (0, length);
+        // All at once first: a size that can never fit is refused before anything is taken. Older kernels end the
+        // call at any signal and take back what it has reserved, so a process with a timer would begin again for
+        // ever. What earlier calls have reserved stays: smaller pieces come to an end.
+        let mut reserved = 0;
+        let mut most = length;
         while reserved < length {
             let piece = most.min(length - reserved);
             match posix_fallocate(file.as_fd(), reserved, piece) {
@@ -140,25 +147,26 @@ impl Mapping {
         Ok(())
     }
 
-    /// Ask for huge pages. A wish: where the kernel's `shmem_enabled` is `never` this changes nothing and may fail.
+    /// Ask for huge pages. Only a wish: if the kernel's `shmem_enabled` is `never`, this changes nothing and may fail.
     pub(super) fn wish_for_huge_pages(&self) {
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
         let _ = unsafe { madvise(self.base.cast(), self.length_bytes, MmapAdvise::MADV_HUGEPAGE) };
     }
 
-    /// Remove the name when this is dropped, or leave it to others.
     fn set_owner(&self, is_owner: bool) {
-        match &self.keeper {
-            Keeper::Shared(shared) => _ = locked(shared).set_owner(is_owner),
+        match &self.backing {
+            Backing::Crate(shared) => _ = locked(shared).set_owner(is_owner),
             // Relaxed: this process alone knows of it.
-            Keeper::Own { removes } => removes.store(is_owner, Ordering::Relaxed),
+            Backing::Own { removes_name } => removes_name.store(is_owner, Ordering::Relaxed),
         }
     }
 
+    /// Remove the name when this is dropped.
     pub(super) fn own(&self) {
         self.set_owner(true);
     }
 
+    /// Leave the name alone when this is dropped.
     pub(super) fn disown(&self) {
         self.set_owner(false);
     }
@@ -176,8 +184,10 @@ impl Mapping {
         self.length_bytes
     }
 
-    /// `count` 64-bit words from `offset_bytes`. Panics when they do not lie inside the mapping: offsets are
-    /// validated with the header, so that would be a bug.
+    /// `count` 64-bit words from `offset_bytes` on.
+    ///
+    /// # Panics
+    /// If they do not lie inside the mapping: offsets are validated with the header, so that would be a bug.
     pub(super) fn words(&self, offset_bytes: usize, count: usize) -> &[AtomicU64] {
         self.check(offset_bytes, count, 8);
         // SAFETY: `check` keeps the range inside the mapping and aligned; by invariant M the bytes stay mapped for the
@@ -185,8 +195,11 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.base.add(offset_bytes).cast::<AtomicU64>().as_ptr(), count) }
     }
 
-    /// `count` 32-bit words from `offset_bytes`. A byte is either reached as part of a 64-bit word or of a 32-bit
+    /// `count` 32-bit words from `offset_bytes` on. A byte is accessed either as part of a 64-bit word or of a 32-bit
     /// word, never as both: only the futex words of the control region are 32-bit.
+    ///
+    /// # Panics
+    /// As [`Self::words`].
     pub(super) fn half_words(&self, offset_bytes: usize, count: usize) -> &[AtomicU32] {
         self.check(offset_bytes, count, 4);
         // SAFETY: as in `words`.
@@ -205,10 +218,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if let Keeper::Own { removes } = &self.keeper {
+        if let Backing::Own { removes_name } = &self.backing {
             // SAFETY: `of` or `private` made this mapping with this length; no view outlives `self` (they borrow it).
             let _ = unsafe { munmap(self.base.cast(), self.length_bytes) };
-            if removes.load(Ordering::Relaxed) {
+            if removes_name.load(Ordering::Relaxed) {
                 remove(&self.name);
             }
         }

@@ -24,13 +24,14 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Learners that a view has room for.
 pub const MOST_LEARNERS: usize = 32;
-/// Bits of a leader's number in the upper half of the word, and above them those of the doublings; the epoch has the rest.
+/// Bits of the leader's number in the upper half of the word. The bits of the doublings are above them, and the epoch
+/// has the rest.
 const LEADER_BITS: u32 = 5;
 const DOUBLING_BITS: u32 = 4;
 const _: () = assert!(1 << LEADER_BITS == MOST_LEARNERS);
-/// How often the configured batch can be halved, or doubled once less.
+/// How often the configured batch can be halved. It can be doubled once less.
 pub const MOST_HALVINGS: i8 = 1 << (DOUBLING_BITS - 1);
-/// Epochs before they begin anew: a learner would have to stand still through all of them to take one for another.
+/// Epochs before they repeat: a learner would have to stand still through all of them to take one for another.
 const EPOCHS: u32 = 1 << (u32::BITS - LEADER_BITS - DOUBLING_BITS);
 /// Bits of a round in an arrival word: what the epoch and the mark of an arrival leave.
 const ROUND_BITS: u32 = u64::BITS - 1 - EPOCHS.trailing_zeros();
@@ -48,9 +49,10 @@ pub struct View {
     pub epoch: u32,
     /// One bit per learner.
     pub members: u32,
-    /// The member that publishes; nobody where there are no members.
+    /// The member that publishes; `None` without members.
     pub leader: Option<usize>,
-    /// How often the configured batch is doubled; negative where it is halved. At least `-MOST_HALVINGS` and below [`MOST_HALVINGS`].
+    /// How often the configured batch is doubled; negative if it is halved. At least `-MOST_HALVINGS` and below
+    /// [`MOST_HALVINGS`].
     pub doublings: i8,
 }
 
@@ -60,7 +62,7 @@ impl View {
         // Acquire: pairs with the Release of `store`; see the top of this file for what a leader sees through it.
         let value = word.load(Ordering::Acquire);
         let (members, leader) = (low(value), high(value) % (1 << LEADER_BITS));
-        // In a view without members, and in a word that nobody made, the field means nothing.
+        // In a view without members, and in a word that is no view, the field means nothing.
         let leader = (members >> leader & 1 == 1).then_some(leader as usize);
         let doublings = doublings_of((high(value) >> LEADER_BITS) % (1 << DOUBLING_BITS));
         Self { epoch: high(value) >> (LEADER_BITS + DOUBLING_BITS), members, leader, doublings }
@@ -71,7 +73,7 @@ impl View {
         let leader = self.leader.unwrap_or(0) as u64;
         let doublings = u64::from(self.doublings.cast_unsigned()) % (1 << DOUBLING_BITS);
         let upper = u64::from(self.epoch) << (LEADER_BITS + DOUBLING_BITS) | doublings << LEADER_BITS | leader;
-        // Release: whoever acts on the view sees what the supervisor knew when it made it, the deaths above all.
+        // Release: a learner that acts on the view sees what the supervisor knew when it made it, the deaths above all.
         word.store(upper << u32::BITS | u64::from(self.members), Ordering::Release);
     }
 
@@ -80,7 +82,7 @@ impl View {
         (0..MOST_LEARNERS).filter(move |&learner| self.members >> learner & 1 == 1)
     }
 
-    /// The view of `learner` alone, as it learns what no other does.
+    /// The view with `learner` as its only member: for a learner of a half of the algorithm.
     pub fn alone(self, learner: usize) -> Self {
         let members = self.members & 1 << learner;
         Self { members, leader: (members != 0).then_some(learner), ..self }
@@ -91,7 +93,7 @@ impl View {
         self.learners().any(|member| member == learner)
     }
 
-    /// The batch of all learners together, where the configured one has so many transitions.
+    /// The batch of all learners together, in transitions, if the configured one has `configured`.
     pub fn batch_size(self, configured: usize) -> usize {
         let times = u32::from(self.doublings.unsigned_abs());
         if self.doublings < 0 { configured >> times } else { configured << times }
@@ -104,8 +106,8 @@ impl View {
     }
 }
 
-/// The doublings in their bits of the word, which are a number in two's complement: a word of zeros doubles nothing.
-// The bits are fewer than eight.
+/// The doublings from their bits of the word, a number in two's complement: a word of zeros doubles nothing.
+// No truncation: the bits are fewer than eight.
 const fn doublings_of(bits: u32) -> i8 {
     const UNUSED: u32 = u8::BITS - DOUBLING_BITS;
     ((bits << UNUSED) as u8).cast_signed() >> UNUSED
@@ -131,23 +133,24 @@ impl Membership {
         self.next()
     }
 
-    /// The view without `learner`, of whose process the kernel has said that it is dead.
-    pub fn bury(&mut self, learner: usize) -> View {
+    /// The view without `learner`, whose process the kernel has said is dead.
+    pub fn remove(&mut self, learner: usize) -> View {
         self.members.retain(|&member| member != learner);
         self.next()
     }
 
-    /// The view in which the same learners take batches that are doubled so often.
+    /// The view in which the same learners take the configured batch doubled `doublings` times.
     ///
     /// # Panics
-    /// When a view has no room for so many doublings.
+    /// If a view has no room for so many doublings.
     pub fn double(&mut self, doublings: i8) -> View {
         assert!((-MOST_HALVINGS..MOST_HALVINGS).contains(&doublings), "{doublings} doublings, and a view has room for {MOST_HALVINGS}");
         self.doublings = doublings;
         self.next()
     }
 
-    /// The members. The first leads, the one that has been in longest, and each of the others once those before it are buried.
+    /// The members, the one that has been in longest first. That one leads, and each of the others once those before
+    /// it are removed.
     pub fn members(&self) -> &[usize] {
         &self.members
     }
@@ -185,12 +188,12 @@ mod tests {
         let mut membership = Membership::default();
         assert_eq!(membership.enter(0), View { epoch: 1, members: 0b1, leader: Some(0), doublings: 0 });
         assert_eq!(membership.enter(1), View { epoch: 2, members: 0b11, leader: Some(0), doublings: 0 });
-        assert_eq!(membership.bury(0), View { epoch: 3, members: 0b10, leader: Some(1), doublings: 0 });
+        assert_eq!(membership.remove(0), View { epoch: 3, members: 0b10, leader: Some(1), doublings: 0 });
         assert_eq!(membership.enter(0).leader, Some(1), "the replacement follows");
         assert_eq!(membership.enter(2).leader, Some(1));
-        assert_eq!(membership.bury(1), View { epoch: 6, members: 0b101, leader: Some(0), doublings: 0 });
-        assert_eq!(membership.bury(0).leader, Some(2));
-        assert_eq!(membership.bury(2), View { epoch: 8, members: 0, leader: None, doublings: 0 });
+        assert_eq!(membership.remove(1), View { epoch: 6, members: 0b101, leader: Some(0), doublings: 0 });
+        assert_eq!(membership.remove(0).leader, Some(2));
+        assert_eq!(membership.remove(2), View { epoch: 8, members: 0, leader: None, doublings: 0 });
         assert_eq!(membership.enter(1).leader, Some(1));
     }
 

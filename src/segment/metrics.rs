@@ -21,16 +21,16 @@ pub enum Report {
         /// Steps.
         length: u64,
     },
-    /// What has accumulated of one of the algorithm's metrics since the last report of it.
+    /// What has accumulated of a metric of the algorithm since its last report.
     Metric {
         /// Its place in the algorithm's declaration.
         index: usize,
         /// The amount.
         amount: Amount,
     },
-    /// What the GPU does that a learner computes on.
+    /// The state of the GPU that a learner computes on.
     Gpu {
-        /// Its number.
+        /// Number of the GPU.
         index: u32,
         /// Share of the last moment in which something was computed there.
         busy_share: f64,
@@ -94,13 +94,13 @@ impl<'a> MetricRing<'a> {
     /// Append a report. Only the owner of the ring does.
     pub fn push(self, report: Report) {
         let position = self.words[0].load(Ordering::Relaxed);
-        // The Release fence keeps the record's stores behind the earlier position, so that a consumer which sees
-        // them also finds the position moved when it looks again.
+        // The Release fence keeps the record's stores behind the store of the position before, so that a consumer
+        // that sees one of them also finds the position moved when it looks again.
         fence(Ordering::Release);
         for (word, value) in self.record(position).iter().zip(report.encode()) {
             word.store(value, Ordering::Relaxed);
         }
-        // Release: whoever sees the new position sees the record.
+        // Release: a consumer that sees the new position sees the record.
         self.words[0].store(position + 1, Ordering::Release);
     }
 

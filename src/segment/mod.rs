@@ -1,9 +1,9 @@
 //! The shared-memory segment of a run: the only thing that processes share, and the only folder with unsafe code.
 //!
-//! A segment is created by the supervisor of a run, or by whoever makes a replay that belongs to none. What the supervisor forks inherits
-//! it; attached actors, guests, other participants and a supervisor that adopts the run open it by name, the inspector read-only. It holds
-//! offsets and no pointers, and describes itself: the header lists the sections, and the description names the fields of a transition and
-//! the configuration of the run.
+//! A segment is created by the supervisor of a run, or by the process that makes a replay without a run. Processes
+//! that the supervisor forks inherit it. Attached actors, guests, other participants and a supervisor that adopts the
+//! run open it by name; the inspector opens it read-only. It holds offsets and no pointers, and describes itself: the
+//! header lists the sections, and the description names the fields of a transition and the configuration of the run.
 
 mod board;
 pub mod control;
@@ -67,8 +67,8 @@ impl Segment {
     /// SIGBUS later, then write the description and publish the header.
     ///
     /// # Errors
-    /// The description is longer than the room for it, `/proc` does not tell who is alive, or the system has no room for the segment or
-    /// does not make it.
+    /// The description is longer than the room for it, `/proc` does not tell who is alive, or the system has no room
+    /// for the segment or refuses to make it.
     pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
         Self::described(layout, description, |identity, length_bytes| {
             identity.check_that_processes_are_known()?;
@@ -76,8 +76,8 @@ impl Segment {
         })
     }
 
-    /// As [`Segment::create`], for a replay that belongs to no run and that nobody owns: it outlives its creator, and
-    /// whoever leaves it last is to call [`system::remove_if_dead`].
+    /// As [`Segment::create`], for a replay that belongs to no run and that no process owns: it outlives its creator,
+    /// and the last process to leave it has to call [`system::remove_if_dead`].
     ///
     /// # Errors
     /// As [`Segment::create`].
@@ -114,8 +114,8 @@ impl Segment {
     /// Open the segment called `name` for reading and writing, as an attached actor does.
     ///
     /// # Errors
-    /// There is none that can be opened; what is there is not this user's, not a whole segment of this version, or shared by processes of
-    /// another namespace.
+    /// No object of that name can be opened, or it is not this user's, not a whole segment of this version, or shared
+    /// by processes of another namespace.
     pub fn attach(name: &str) -> Result<Self, SegmentError> {
         Self::open(name, Access::ReadWrite)
     }
@@ -128,8 +128,8 @@ impl Segment {
         Self::open(name, Access::ReadOnly)
     }
 
-    /// Whose segment the one called `name` is. Reads its header and maps nothing; the processes may be of another PID
-    /// namespace.
+    /// The identity of the segment called `name`. Reads its header and maps nothing; its processes may be of another
+    /// PID namespace.
     ///
     /// # Errors
     /// As [`Segment::attach`], but for the namespace.
@@ -138,7 +138,8 @@ impl Segment {
     }
 
     fn open(name: &str, access: Access) -> Result<Self, SegmentError> {
-        // The C library opens the same object with and without the slash; whose segment it is, the name with it says.
+        // The C library opens the same object with and without the slash; what kind of segment it is, the name with
+        // the slash says.
         let name = &format!("/{}", name.trim_start_matches('/'));
         // A reader is no member of the run: it holds no lock.
         let lock = (access == Access::ReadWrite).then(|| Object::join(name)).transpose()?;
@@ -148,8 +149,8 @@ impl Segment {
         Ok(Self { mapping: Mapping::of(&object, access, lock)?, layout, identity })
     }
 
-    /// An error unless process ids and start times still mean the same processes here as where the segment was made: the child of
-    /// a fork may be in another namespace. In memory of a process alone there is nobody else.
+    /// An error unless process ids and start times still mean the same processes here as where the segment was made:
+    /// the child of a fork may be in another namespace. A private segment has no other processes.
     ///
     /// # Errors
     /// They do not, or `/proc` does not tell.
@@ -157,31 +158,31 @@ impl Segment {
         if self.name().is_empty() { Ok(()) } else { self.identity.check_that_processes_mean_the_same(self.name()) }
     }
 
-    /// Say that this process did not create the segment, so that its exit leaves the name alone. To be called in
-    /// every forked child first.
+    /// Leave the segment's name alone when this is dropped. Every forked child has to call this first.
     pub fn disown(&self) {
         self.mapping.disown();
     }
 
-    /// Remove the segment's name when this is dropped, as its creator does: whoever adopts a run answers for it.
+    /// Remove the segment's name when this is dropped, as its creator does. For a supervisor that adopts the run.
     pub fn own(&self) {
         self.mapping.own();
     }
 
-    /// Do not count as a living member of the run from here on, as the process that cleans up after it.
+    /// Stop counting as a living process of the run, for the process that cleans up after it.
     pub fn retire(&self) {
         self.mapping.disown();
         self.mapping.forget_lock();
     }
 
-    /// Take over the run that is kept in this segment: all regions but those of `kept` become as in a new segment, described by
-    /// `description`, whose supervisor is this process. It goes by the name it had, and [`Self::own`] has yet to be said.
+    /// Take over the run that is kept in this segment, as its supervisor: all regions but those of `kept` become as
+    /// in a new segment, described by `description`. The segment keeps its name, and [`Self::own`] has yet to be
+    /// called.
     ///
     /// # Errors
     /// The description is longer than the room for it. Then nothing was changed.
-    pub fn begin_anew(mut self, kept: &[Region], description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
+    pub fn adopt(mut self, kept: &[Region], description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
         let encoded = description.encoded_for(&self.layout)?;
-        self.forget_all_but(kept);
+        self.reset_all_but(kept);
         if huge_pages {
             self.mapping.wish_for_huge_pages();
         }
@@ -190,25 +191,25 @@ impl Segment {
         Ok(self)
     }
 
-    /// Begin anew as [`Self::begin_anew`] does, after a process that was about to take the run over died, and say whose it was before. By
-    /// its keeper.
+    /// Reset the segment as [`Self::adopt`] does, after the death of a process that was about to adopt the run, and
+    /// name the supervisor again that it had before. By the run's keeper.
     ///
     /// # Errors
     /// The description is longer than the room for it. Then nothing was changed.
     pub fn take_back(&self, kept: &[Region], description: &Description) -> Result<(), SegmentError> {
         let encoded = description.encoded_for(&self.layout)?;
-        self.forget_all_but(kept);
+        self.reset_all_but(kept);
         self.describe(&encoded);
         Ok(())
     }
 
-    fn forget_all_but(&self, kept: &[Region]) {
+    fn reset_all_but(&self, kept: &[Region]) {
         let others = |region: &Region| !kept.contains(region) && !matches!(region, Region::Control | Region::Processes);
         for region in Region::ALL.into_iter().filter(others) {
             self.words(region).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
-        self.processes().iter().for_each(ProcessSlot::begin_anew);
-        self.control().begin_anew();
+        self.processes().iter().for_each(ProcessSlot::reset);
+        self.control().reset();
     }
 
     fn describe(&self, encoded: &[u8]) {
@@ -226,12 +227,13 @@ impl Segment {
         !self.name().is_empty() && !self.name().starts_with(header::REPLAY_NAMES)
     }
 
-    /// Whose segment this is.
+    /// What identifies the segment.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Whether its header still names the run that it was opened or made for: another supervisor may have adopted it.
+    /// Whether the header still names the run that the segment was opened or made for: another supervisor may have
+    /// adopted it.
     pub fn goes_by_its_identity(&self) -> bool {
         header::run_id_in(&self.mapping) == self.identity.run_id
     }
@@ -265,20 +267,21 @@ impl Segment {
         FloatBoard::new(self.words(Region::Parameters), self.layout.sizes().published_values)
     }
 
-    /// The states of learners (parameters, target parameters, moments of the optimizer), for a learner that takes over: one of all, or one
-    /// of each half.
+    /// The states of learners (parameters, target parameters, moments of the optimizer), for a learner that takes
+    /// over: one board for all, or one for each half of the algorithm.
     pub fn learner_boards(&self) -> impl Iterator<Item = FloatBoard<'_>> {
         let sizes = self.layout.sizes();
         self.boards(Region::LearnerState, sizes.learner_states(), sizes.learner_state_values)
     }
 
-    /// What each half of the algorithm hands over to the other, as its learner's number says; nothing where learners share it otherwise.
+    /// The boards on which each half of the algorithm hands values over to the other, in the order of their learners'
+    /// numbers; none if learners share the algorithm otherwise.
     pub fn handing_over_boards(&self) -> impl Iterator<Item = FloatBoard<'_>> {
         let sizes = self.layout.sizes();
         self.boards(Region::Halves, sizes.halves(), sizes.handed_over_values)
     }
 
-    /// So many boards of as many values, one after the other.
+    /// `count` boards of `values` floats each, one after the other.
     fn boards(&self, region: Region, count: usize, values: usize) -> impl Iterator<Item = FloatBoard<'_>> {
         let boards = self.words(region).chunks_exact(FloatBoard::words_needed(values));
         boards.take(count).map(move |words| FloatBoard::new(words, values))
@@ -301,12 +304,12 @@ impl Segment {
         MetricRing::of_process(self.words(Region::Metrics), slot)
     }
 
-    /// What the process in staging slot `slot` says of what it has seen; `None` when nothing is normalised.
+    /// The statistics of what the process in staging slot `slot` has seen; `None` if nothing is normalised.
     pub fn statistics_board(&self, slot: usize) -> Option<FloatBoard<'_>> {
         (slot < self.layout.sizes().stagers).then(|| self.board_of_statistics(slot)).flatten()
     }
 
-    /// What the leader of the learners says that all of them normalise with; `None` when nothing is normalised.
+    /// The statistics with which all learners normalise, published by their leader; `None` if nothing is normalised.
     pub fn settled_statistics(&self) -> Option<FloatBoard<'_>> {
         self.board_of_statistics(self.layout.sizes().stagers)
     }

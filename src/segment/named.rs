@@ -3,7 +3,8 @@
 use super::pidfd::{has_exited, start_time};
 use super::shared_words::low;
 
-/// A process id, and above it the lower half of the start time: an id that is used again names nobody else.
+/// The name of a process: its id, and above that the lower half of its start time, so that an id that is used again
+/// names another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedProcess(u64);
 
@@ -16,12 +17,12 @@ impl NamedProcess {
         Self(u64::from(pid) | (start_time(pid).unwrap_or(0) & Self::START_MASK) << 32)
     }
 
-    /// The process that `word` names; nobody where it is 0.
+    /// The process that `word` names; `None` for 0.
     pub fn from_word(word: u64) -> Option<Self> {
         (word != 0).then_some(Self(word))
     }
 
-    /// Its word, which is not 0.
+    /// The name as a word, which is not 0.
     pub fn word(self) -> u64 {
         self.0
     }
@@ -33,9 +34,10 @@ impl NamedProcess {
 
     /// Whether the kernel says that it has ended.
     pub fn has_ended(self) -> bool {
-        let (pid, started) = (self.pid(), self.0 >> 32);
-        // A start time that could not be read (this process, or that one when it was named, may open no more files) says nothing: in
-        // doubt it lives.
+        let pid = self.pid();
+        let started = self.0 >> 32;
+        // A start time that could not be read (this process, or the other when it was named, may open no more files)
+        // says nothing: in doubt the process lives.
         let is_another = || started != 0 && start_time(pid).is_some_and(|now| now & Self::START_MASK != started);
         has_exited(pid, 0) || is_another()
     }

@@ -1,8 +1,8 @@
 //! A shared-memory object before it is mapped: anybody may have put anything under its name.
 //!
-//! `/dev/shm` is open to all users, and the names of segments begin in a way that everybody knows. So a name is opened
-//! without waiting for anybody, what was opened is looked at before a byte of it is believed, and the header is read as from
-//! any file: a page that is not there ends a read, where it would end a process that touched it.
+//! `/dev/shm` is open to all users, and everybody knows how the names of segments begin. So a name is opened without
+//! waiting for anybody, what was opened is looked at before a byte of it is believed, and the header is read as from
+//! any file: a page that is missing fails a read, but would kill a process that touched it in a mapping.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::SegmentError;
 use super::header::{PAGE_WORDS, STATE};
 
-/// How often a lock is asked for that somebody holds who may be removing the object, and the pause in between: removing
+/// Attempts at a lock that is held by a process which may be removing the object, and the pause between two: removing
 /// takes microseconds.
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -47,19 +47,19 @@ impl Object {
             Access::ReadWrite => OFlag::O_RDWR,
             Access::ReadOnly => OFlag::O_RDONLY,
         };
-        // Without O_NONBLOCK the opening of a FIFO would wait for its other end. The C library adds O_NOFOLLOW and O_CLOEXEC,
-        // and takes no name that leads out of the folder.
+        // Without O_NONBLOCK the opening of a FIFO would wait for its other end. The C library adds O_NOFOLLOW and
+        // O_CLOEXEC, and takes no name that leads out of the folder.
         let opened = shm_open(name, access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty());
         let not_ours = |found: String| SegmentError::NotOurs { name: name.into(), found };
         let failed = |source: std::io::Error| SegmentError::Refused { name: name.into(), action: "opening", source };
         let file = File::from(opened.map_err(|error| match error {
             Errno::ELOOP => not_ours("a symbolic link".into()),
-            // The C library's word for it, and for what cannot be the name of an object.
+            // What the C library says of a folder, and of what cannot be the name of an object.
             Errno::EINVAL | Errno::EISDIR => not_ours("a folder, or no object at all".into()),
-            // Nobody may write to it, or read it, but its owner.
+            // Only its owner may write or read it.
             Errno::EACCES => not_ours("a file of another user".into()),
             Errno::ENOENT => SegmentError::Open { name: name.into(), reason: error.desc().into() },
-            // Nothing is said of the object: this process may open no more files, say.
+            // This says nothing of the object: this process may open no more files, say.
             error => failed(error.into()),
         })?);
         let facts = file.metadata().map_err(failed)?;
@@ -97,12 +97,12 @@ impl Object {
     pub(super) fn first_page(&self) -> Result<[u64; PAGE_WORDS], SegmentError> {
         let mut words = [0; PAGE_WORDS];
         let mut state = [0; 8];
-        // The state word by a call of its own, before the rest: whoever publishes stores it last. The checksum tells whether
-        // that sufficed.
+        // The state word by a call of its own, before the rest: it is stored last. The checksum tells whether that
+        // sufficed.
         let read = self.file.read_exact_at(&mut state, 0);
         let read = read.and_then(|()| self.file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0));
         read.map_err(|error| match error.kind() {
-            // Cut since it was opened.
+            // The object was cut since it was opened.
             ErrorKind::UnexpectedEof => {
                 let found = self.file.metadata().map_or(0, |facts| facts.len());
                 SegmentError::Damaged { what: "the length of the object", found, expected: self.length_bytes as u64 }
@@ -113,27 +113,27 @@ impl Object {
         Ok(words)
     }
 
-    /// Count as a process that shares the object called `name`, for as long as the returned file, which forks inherit, is open
-    /// in any process.
+    /// Count this process among those that share the object called `name`, for as long as the returned file, which
+    /// forks inherit, is open in any process.
     pub(super) fn join(name: &str) -> Result<File, SegmentError> {
         let object = Self::open(name, Access::ReadWrite)?;
         let failed = |error: rustix::io::Errno| SegmentError::Refused { name: name.into(), action: "locking", source: error.into() };
         for look in 1.. {
             match flock(&object.file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => break,
-                // Somebody looks whether anybody is left.
+                // Another process looks whether anybody is left.
                 Err(rustix::io::Errno::WOULDBLOCK) if look < LOOKS => std::thread::sleep(PAUSE),
                 Err(error) => return Err(failed(error)),
             }
         }
-        // Looked at behind the lock: whoever was the last to leave removed the name in front of it.
+        // Looked at under the lock: the last process to leave removes the name while it holds the lock.
         if object.is_removed() {
             return Err(SegmentError::Open { name: name.into(), reason: "its last user has just left".into() });
         }
         Ok(object.file)
     }
 
-    /// Keep others from joining, if nobody shares the object.
+    /// Keep others from joining, if nobody shares the object: `false` if somebody does.
     fn claim(&self) -> bool {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
@@ -143,8 +143,8 @@ impl Object {
     }
 }
 
-/// Remove the object `name` unless a process still shares it, in whatever PID namespace. Returns whether it is gone; what is
-/// no regular file of this user's stays.
+/// Remove the object `name` unless a process still shares it, in whatever PID namespace. Returns whether it is gone.
+/// An object that is not a regular file of this user's stays.
 pub fn remove_if_dead(name: &str) -> bool {
     match Object::open(name, Access::ReadWrite) {
         Ok(object) => object.claim() && (object.is_removed() || remove(name)),
@@ -153,8 +153,8 @@ pub fn remove_if_dead(name: &str) -> bool {
     }
 }
 
-/// Whether a process shares the object `name` now, in whatever PID namespace. In doubt one does, as where this process may open no more
-/// files: nobody may take the living for dead.
+/// Whether a process shares the object `name` now, in whatever PID namespace. In doubt one does, as when this process
+/// may open no more files: a living process must never be taken for dead.
 pub fn is_shared(name: &str) -> bool {
     match Object::open(name, Access::ReadWrite) {
         Ok(object) => !object.claim(),

@@ -6,10 +6,10 @@ use super::board::{Board, board_words};
 use super::shared_words::{load_bytes, store_bytes};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Numbers that travel with each picture: environment steps of the run, updates of the parameters that act, return of the
-/// episode so far as bits, steps of the episode so far.
+/// Numbers that travel with each picture: environment steps of the run, updates of the parameters that act, return of
+/// the episode so far as bits, steps of the episode so far.
 pub const PICTURE_NOTES: usize = 4;
-/// In the last of them, set where a picture is made of what is observed, because the environment draws none.
+/// Bit of the last note, set if the picture was made from the observation, because the environment draws none.
 pub const DRAWN_AS_BARS: u64 = 1 << 63;
 /// Where the notes begin, behind width and height, and the bytes: on the next cache line.
 const NOTES_AT: usize = 2;
@@ -19,23 +19,23 @@ fn content_words(picture_bytes: usize) -> usize {
     BYTES_AT + picture_bytes.div_ceil(8)
 }
 
-/// A board of pictures of at most so many bytes.
+/// A board of pictures of at most `picture_bytes` bytes.
 #[derive(Clone, Copy)]
 pub struct PictureBoard<'a> {
     board: Board<'a>,
     picture_bytes: usize,
 }
 
-/// What is said of a picture that was shown.
+/// What is known of a picture that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caption {
-    /// How many were shown before it, and it.
+    /// Number of the picture, from 1 on.
     pub version: u64,
     /// Pixels of a row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// What whoever showed it said of it.
+    /// The numbers that were shown with it, see [`PICTURE_NOTES`].
     pub notes: [u64; PICTURE_NOTES],
 }
 
@@ -43,12 +43,12 @@ impl<'a> PictureBoard<'a> {
     /// A board on `words`, which hold zeros before the first picture.
     ///
     /// # Panics
-    /// When there are too few words.
+    /// If there are too few words.
     pub fn new(words: &'a [AtomicU64], picture_bytes: usize) -> Self {
         Self { board: Board::new(words, content_words(picture_bytes)), picture_bytes }
     }
 
-    /// Words that a board of such pictures takes; none where there are no pictures.
+    /// Words that a board of such pictures takes; 0 without pictures.
     pub fn words_needed(picture_bytes: usize) -> usize {
         if picture_bytes == 0 { 0 } else { board_words(content_words(picture_bytes)) }
     }
@@ -66,7 +66,7 @@ impl<'a> PictureBoard<'a> {
     /// Show a picture. Only for the one writer.
     ///
     /// # Panics
-    /// When it is not `width` x `height` x 3 bytes, or larger than the board.
+    /// If it is not `width` x `height` x 3 bytes, or is larger than the board.
     pub fn show(self, [width, height]: [usize; 2], notes: [u64; PICTURE_NOTES], bytes: &[u8]) -> u64 {
         assert!(bytes.len() == width * height * 3 && bytes.len() <= self.picture_bytes, "a picture of {width} x {height} does not fit");
         self.board.publish(|content| {
@@ -77,13 +77,13 @@ impl<'a> PictureBoard<'a> {
         })
     }
 
-    /// What is said of the newest picture; `None` before the first, and when what is there is none.
+    /// What is known of the newest picture; `None` before the first, and if the words hold no picture.
     pub fn caption(self) -> Option<Caption> {
         self.look(|_, _| {})
     }
 
-    /// The newest picture: `height` x `width` x 3 bytes, rows from the top, red, green and blue. `None` as for [`Self::caption`]: whatever
-    /// the words hold, what comes back is a picture.
+    /// The newest picture: `height` x `width` x 3 bytes, rows from the top, red, green and blue; `None` as for
+    /// [`Self::caption`]. Whatever the words hold, what is returned has the size that its caption says.
     pub fn read(self) -> Option<(Caption, Vec<u8>)> {
         let mut bytes = Vec::new();
         let caption = self.look(|words, length_bytes| {
@@ -93,7 +93,8 @@ impl<'a> PictureBoard<'a> {
         Some((caption, bytes))
     }
 
-    /// Look until the newest picture did not change meanwhile: `copy` gets the words of its bytes, and how many they hold.
+    /// Read the newest picture, again if it changed meanwhile: `copy` gets the words with its bytes, and the number
+    /// of bytes.
     fn look(self, mut copy: impl FnMut(&[AtomicU64], usize)) -> Option<Caption> {
         let (version, looked) = self.board.read(|content| {
             let [width, height] = [0, 1].map(|index| usize::try_from(content[index].load(Ordering::Relaxed)).unwrap_or(usize::MAX));

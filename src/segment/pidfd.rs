@@ -1,4 +1,5 @@
-//! Processes in the kernel's words: whether one lives, and descriptors of processes, which never come to mean another one as their ids do.
+//! Processes as the kernel knows them: whether one lives, and descriptors of processes, which unlike ids are never
+//! reused for another process.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -12,29 +13,30 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 pub struct Pidfd(OwnedFd);
 
 impl Pidfd {
-    /// That of the process which has this id now.
+    /// The descriptor of the process that has this id now.
     ///
     /// # Errors
-    /// `SRCH` where nobody has it, `INVAL` or, since Linux 6.16, `NOENT` where it is the id of a mere thread,
-    /// and what else the kernel says.
+    /// `SRCH` if nobody has the id, `INVAL` or, since Linux 6.16, `NOENT` if it is the id of a mere thread, and what
+    /// else the kernel says.
     pub fn open(pid: u32) -> Result<Self, Errno> {
         let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         pidfd_open(id, PidfdFlags::empty()).map(Self)
     }
 
-    /// That of the process with this id and start time; `None` where it is gone.
+    /// The descriptor of the process with this id and start time; `None` if it is gone.
     pub fn open_of(pid: u32, started: u64) -> Option<Self> {
         let process = Self::open(pid).ok()?;
-        // Compared after the descriptor was opened, so that it cannot be that of a later process with the same id.
+        // Compared after the descriptor was opened, so that this cannot be the descriptor of a later process with the
+        // same id.
         (start_time(pid) == Some(started)).then_some(process)
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.ends_within(Duration::ZERO)
     }
 
-    /// Whether it has ended, or does within `patience`, whatever signals this process has meanwhile.
+    /// Whether the process has ended, or ends within `patience`, whatever signals this process gets meanwhile.
     pub fn ends_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now().checked_add(patience);
         let look = || {
@@ -44,12 +46,12 @@ impl Pidfd {
         retry_on_intr(look).is_ok_and(|ready| ready > 0)
     }
 
-    /// To be polled: readable once every thread of the process is gone.
+    /// The descriptor for a poll: readable once every thread of the process is gone.
     pub fn for_poll(&self) -> PollFd<'_> {
         PollFd::new(&self.0, PollFlags::IN)
     }
 
-    /// Kill it, unless it has ended or is not ours to kill.
+    /// Kill the process, unless it has ended or this process may not kill it.
     pub fn kill(&self) {
         let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
@@ -71,8 +73,8 @@ pub fn is_alive(pid: u32, started: u64) -> bool {
     stat(pid).is_some_and(|(state, now)| !matches!(state, 'Z' | 'X') && now == started)
 }
 
-/// State and start time of a process: fields 3 and 22 of its `stat`, counted after the last parenthesis, since the name before it may
-/// hold anything.
+/// State and start time of a process: fields 3 and 22 of its `stat`, counted after the last parenthesis, since the
+/// name before it may hold anything.
 fn stat(pid: u32) -> Option<(char, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
@@ -80,8 +82,9 @@ fn stat(pid: u32) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of 0 is
-/// not known. In doubt it has not: nobody may repair what a living process is still changing.
+/// Whether the kernel says that the process with this id and start time has ended, a zombie included. A start time of
+/// 0 means that it is not known. In doubt the process has not ended: nobody may repair what a living process is still
+/// changing.
 pub fn has_exited(pid: u32, started: u64) -> bool {
     match Pidfd::open(pid) {
         Ok(process) => process.has_ended() || started != 0 && start_time(pid).is_some_and(|now| now != started),

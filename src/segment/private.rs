@@ -4,7 +4,7 @@ use super::SegmentError;
 use super::mapping::Mapping;
 use crate::sync::AtomicU64;
 
-/// Zeros, until somebody writes them; their pages come with the first write.
+/// Words that are zero until they are written. Their pages are allocated by the first write.
 pub struct PrivateWords(Mapping);
 
 impl PrivateWords {

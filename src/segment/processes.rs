@@ -3,10 +3,11 @@
 //! Only the kernel says who is dead; a slot says who *was* alive. A process is named by its id and its start time,
 //! which together are never reused within a boot.
 //!
-//! A slot goes Free -> Reserved -> Live -> Free, each step by compare-and-swap of one word that holds state, generation
-//! and process id. Every other word of a slot is written only by who is named in it, so that a step that fails has changed
-//! nothing of somebody else's; but for the place in line, which others may pass over, the count of replacements, which is
-//! the supervisor's, and what a repair says there.
+//! A slot goes Free -> Reserved -> Live -> Free, each step by compare-and-swap of one word that holds state,
+//! generation and process id. Every other word of a slot is written only by the process that this word names, so a
+//! step that fails has changed nothing of another process. There are three exceptions: other processes may pass over
+//! a place in line, the supervisor counts replacements, and a repair announces itself in the slot of the dead
+//! process.
 
 use std::borrow::Cow;
 
@@ -46,7 +47,7 @@ named! {
     }
 }
 
-/// Who has a slot: its state, its generation, and a process id, all of the same moment.
+/// The owner of a slot: state, generation and process id, all of the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner(u64);
 
@@ -59,28 +60,28 @@ impl Owner {
         Self((state as u64) << Self::STATE_SHIFT | (generation & Self::GENERATION_MASK) << Self::GENERATION_SHIFT | u64::from(pid))
     }
 
-    /// Whether anybody has it.
+    /// Whether anybody owns the slot.
     pub fn state(self) -> SlotState {
         numbered(&SlotState::ALL, self.0 >> Self::STATE_SHIFT).unwrap_or(SlotState::Live)
     }
 
-    /// How often it changed hands; more in a run that has gone on.
+    /// How often the slot changed hands; a run that goes on from a checkpoint counts on.
     pub fn generation(self) -> u64 {
         self.0 >> Self::GENERATION_SHIFT & Self::GENERATION_MASK
     }
 
-    /// The process that has it, or that reserved it.
+    /// The process that owns the slot, or that reserved it.
     pub fn pid(self) -> u32 {
         low(self.0)
     }
 }
 
-/// A place in the line of those who wait for their turn to insert.
+/// A place in the line of the processes that wait for their turn to insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaceInLine {
-    /// Larger than that of everybody who was there before; not 0. Two that came at once may have the same.
+    /// Larger than the number of every process that was in line before; not 0. Two that came at once may have the same.
     pub number: u64,
-    /// Whether its owner inserts as soon as its turn comes, so that whoever came later waits for it.
+    /// Whether the process inserts as soon as its turn comes, so that processes that came later wait for it.
     pub is_ready: bool,
 }
 
@@ -129,8 +130,8 @@ impl<'a> ProcessTable<'a> {
         (0..self.slots).map(move |index| self.slot(index))
     }
 
-    /// Updates by which the parameters that acted were older than the newest when their rows were inserted, in the mean; `None` before the
-    /// first such row.
+    /// Mean number of updates by which the parameters that acted were older than the newest ones when their rows were
+    /// inserted; `None` before the first such row.
     pub fn mean_policy_lag(self) -> Option<f64> {
         let rows = self.total(Counter::LaggedRows);
         (rows > 0).then(|| self.total(Counter::PolicyLagSum) as f64 / rows as f64)
@@ -166,8 +167,8 @@ impl<'a> ProcessSlot<'a> {
         self.index
     }
 
-    /// Promise a free slot to a process that will play `role` as number `number` of its kind. Returns the generation of the
-    /// promise, with which it can be occupied; `None` when somebody has the slot.
+    /// Promise a free slot to a process that will play `role` as number `number` of its kind. Returns the generation
+    /// of the promise, with which the slot can be occupied; `None` if the slot is not free.
     pub fn reserve(self, role: Role, number: usize) -> Option<u64> {
         let owner = self.owner();
         if owner.state() != SlotState::Free {
@@ -176,7 +177,7 @@ impl<'a> ProcessSlot<'a> {
         let reserved = Owner::new(SlotState::Reserved, owner.generation() + 1, std::process::id());
         // Acquire and Release: the reservation orders the slot's reuse after what its last owner left in it.
         self.words[Self::OWNER].compare_exchange(owner.0, reserved.0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-        // Whoever sees one of the stores below must find the slot taken, see `dead_owner`.
+        // A process that sees one of the stores below must find the slot taken, see `dead_owner`.
         fence(Ordering::Release);
         self.words[Self::START_TIME].store(0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
@@ -199,8 +200,9 @@ impl<'a> ProcessSlot<'a> {
         if self.words[Self::OWNER].compare_exchange(promised.0, live.0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return false;
         }
-        // Only now, since before the slot may have been promised to somebody else. Until it is there the process id
-        // alone says who lives here, and that is enough unless the process dies within this instant and its id is reused.
+        // Only now, since before the exchange the slot may have been promised to another process. Until the start
+        // time is there the process id alone says who lives here, and that is enough unless the process dies within
+        // this instant and its id is reused.
         self.words[Self::START_TIME].store(start_time(pid).unwrap_or(0), Ordering::Relaxed);
         true
     }
@@ -210,25 +212,26 @@ impl<'a> ProcessSlot<'a> {
         self.release_from(self.owner());
     }
 
-    /// Give the slot back if it is still `owner`'s. `false` when somebody else has it by now.
+    /// Give the slot back if it is still `owner`'s. `false` if it has changed hands.
     pub fn release_from(self, owner: Owner) -> bool {
         let free = Owner::new(SlotState::Free, owner.generation(), 0);
-        // Release: whoever reserves the slot next sees all that was done in it.
+        // Release: the process that reserves the slot next sees all that was done in it.
         self.words[Self::OWNER].compare_exchange(owner.0, free.0, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Who has it.
+    /// The owner of the slot.
     pub fn owner(self) -> Owner {
         Owner(self.words[Self::OWNER].load(Ordering::Acquire))
     }
 
-    /// The owner, if the kernel says that it has ended. A reservation is its maker's until it is occupied.
+    /// The owner, if the kernel says that it has ended. A reserved slot belongs to the process that reserved it until
+    /// it is occupied.
     pub fn dead_owner(self) -> Option<Owner> {
         let (owner, started) = loop {
             let owner = self.owner();
             let started = self.start_time();
-            // The start time must be this owner's: with another's it would look like a process whose id was reused. Acquire
-            // fence: the owner is taken again only after the start time has been read.
+            // The start time must be this owner's: with another's it would look like a process whose id was reused.
+            // Acquire fence: the owner is loaded again only after the start time.
             fence(Ordering::Acquire);
             if self.words[Self::OWNER].load(Ordering::Relaxed) == owner.0 {
                 break (owner, started);
@@ -242,12 +245,12 @@ impl<'a> ProcessSlot<'a> {
         has_ended.then_some(owner)
     }
 
-    /// Whether anybody owns it.
+    /// Whether anybody owns the slot.
     pub fn state(self) -> SlotState {
         self.owner().state()
     }
 
-    /// How often it changed hands; more in a run that has gone on.
+    /// How often the slot changed hands; a run that goes on from a checkpoint counts on.
     pub fn generation(self) -> u64 {
         self.owner().generation()
     }
@@ -262,43 +265,45 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::START_TIME].load(Ordering::Relaxed)
     }
 
-    /// What the owner does, and its number among its kind; `None` where nobody has had the slot of a run that goes on, or the word means
-    /// nothing.
+    /// What the owner does, and its number among its kind; `None` if nobody has had the slot in a run that goes on
+    /// from a checkpoint, or if the word means nothing.
     pub fn role(self) -> Option<(Role, usize)> {
         let word = self.words[Self::ROLE].load(Ordering::Relaxed);
         Some((numbered(&Role::ALL, word & 0xff)?, usize::try_from(word >> 8).ok()?))
     }
 
-    /// Say whose the slot was in an earlier life of the run, and have whoever gets it come after `generation` owners. Only in a table that
-    /// nobody uses yet.
+    /// Restore role and number that the slot had in a run that goes on from a checkpoint: its next owner comes after
+    /// `generation` owners. Only in a table that nobody uses yet.
     pub fn restore(self, role: Role, number: usize, generation: u64) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
     }
 
-    /// Have whoever gets the slot, which nobody has had, come after `generation` owners. Only in a table that nobody uses yet.
-    pub fn begin_after(self, generation: u64) {
+    /// Restore the generation of a slot that nobody has had: its next owner comes after `generation` owners. Only in
+    /// a table that nobody uses yet.
+    pub fn restore_generation(self, generation: u64) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, generation, 0).0, Ordering::Relaxed);
         self.words[Self::ROLE].store(NO_ROLE, Ordering::Relaxed);
     }
 
-    /// Make the slot nobody's that has had as many owners as before, so that a promise of an earlier life of the run is none in this one.
-    pub(super) fn begin_anew(self) {
+    /// Free the slot and clear all of it but its generation, so that a promise from before the run was adopted does
+    /// not hold any more.
+    pub(super) fn reset(self) {
         self.words[Self::OWNER].store(Owner::new(SlotState::Free, self.generation(), 0).0, Ordering::Relaxed);
         self.words.iter().skip(Self::OWNER + 1).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// How often its process was replaced.
+    /// How often the slot's process was replaced.
     pub fn restarts(self) -> u64 {
         self.words[Self::RESTARTS].load(Ordering::Relaxed)
     }
 
-    /// Count so many replacements.
+    /// Count `count` more replacements.
     pub fn count_restarts(self, count: u64) {
         self.words[Self::RESTARTS].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Say what the owner does now, and that it lives.
+    /// Note what the owner does now, and that it lives.
     pub fn enter(self, phase: Phase) {
         self.words[Self::PHASE].store(phase as u64, Ordering::Relaxed);
         self.words[Self::HEARTBEAT].store(monotonic_ns(), Ordering::Relaxed);
@@ -309,24 +314,25 @@ impl<'a> ProcessSlot<'a> {
         numbered(&Phase::ALL, self.words[Self::PHASE].load(Ordering::Relaxed))
     }
 
-    /// Say that the owner, which goes on living, will never use the slot again: whoever gave it may take it back.
-    pub fn say_goodbye(self) {
-        // Release: all that the owner did here comes before.
+    /// Announce that the owner, which goes on living, will never use the slot again: the supervisor that gave it may
+    /// take it back.
+    pub fn announce_leaving(self) {
+        // Release: all that the owner did here comes before this store.
         self.words[Self::PHASE].store(Phase::Leaving as u64, Ordering::Release);
     }
 
-    /// Whether the owner has said goodbye.
-    pub fn said_goodbye(self) -> bool {
-        // Acquire: pairs with the Release of `say_goodbye`.
+    /// Whether the owner has announced that it leaves.
+    pub fn is_leaving(self) -> bool {
+        // Acquire: pairs with the Release of `announce_leaving`.
         self.words[Self::PHASE].load(Ordering::Acquire) == Phase::Leaving as u64
     }
 
-    /// When the owner last said something, in nanoseconds of the monotonic clock.
+    /// When the owner last entered a phase, in nanoseconds of the monotonic clock.
     pub fn heartbeat_ns(self) -> u64 {
         self.words[Self::HEARTBEAT].load(Ordering::Relaxed)
     }
 
-    /// Say which parameters the owner uses, as the count of updates in them.
+    /// Note which parameters the owner uses, as the count of updates in them.
     pub fn set_parameter_updates(self, updates: u64) {
         self.words[Self::VERSION].store(updates, Ordering::Relaxed);
     }
@@ -336,14 +342,15 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::VERSION].load(Ordering::Relaxed)
     }
 
-    /// The owner's place in the line of those who wait for their turn to insert; `None` while it does not wait, or is gone.
+    /// The owner's place in the line of the processes that wait for their turn to insert; `None` while it does not
+    /// wait, or is gone.
     pub fn place_in_line(self) -> Option<PlaceInLine> {
         // SeqCst: see `leave_line`.
         let word = self.words[Self::PLACE].load(Ordering::SeqCst);
         (word != 0 && self.state() == SlotState::Live).then(|| PlaceInLine::from_bits(word))
     }
 
-    /// Take a place in the line, or change the own one.
+    /// Take a place in the line, or change it.
     pub fn stand_in_line(self, place: PlaceInLine) {
         // SeqCst: see `leave_line`.
         self.words[Self::PLACE].store(place.to_bits(), Ordering::SeqCst);
@@ -351,8 +358,8 @@ impl<'a> ProcessSlot<'a> {
 
     /// Give the place up.
     pub fn leave_line(self) {
-        // SeqCst orders "leave, then look who waits" against the others' "stand in line, then look who is in front": at least
-        // one sees the other, so that whoever must be called is.
+        // SeqCst orders "leave, then look who waits" against the others' "stand in line, then look who is in front":
+        // at least one sees the other, so that every process that has to be woken is.
         self.words[Self::PLACE].store(0, Ordering::SeqCst);
     }
 
@@ -363,8 +370,8 @@ impl<'a> ProcessSlot<'a> {
         let _ = self.words[Self::PLACE].compare_exchange(place.to_bits(), passed.to_bits(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Leave a message for whoever finds the process dead. Of one that is longer than 4095 bytes the first line and the
-    /// end are kept: that is where a traceback says most.
+    /// Leave a message for whoever finds the process dead. Of a message longer than 4095 bytes the first line and the
+    /// end are kept, where a traceback says most.
     pub fn set_last_words(self, message: &str) {
         let message = shortened(message, LAST_WORDS_BYTES - 1);
         let mut bytes = [0; LAST_WORDS_BYTES];
@@ -385,13 +392,14 @@ impl<'a> ProcessSlot<'a> {
         Counters::new(&self.words[COUNTERS..])
     }
 
-    /// Begin to change the tree or the store: wait while the gate is closed, then say so.
+    /// Wait while the gate is closed, then announce that this process is inside an operation, which may change the
+    /// tree or the store.
     ///
-    /// Whoever repairs closes the gate and then looks for processes inside; a process says that it is inside and then
+    /// A repairer closes the gate and then looks for processes inside; a process announces that it is inside and then
     /// looks at the gate. SeqCst on all four accesses guarantees that at least one sees the other.
     ///
-    /// `waiting` is called between two looks, every ten milliseconds, for as long as the gate is closed: it is there to
-    /// find out whether whoever closed it is dead.
+    /// `waiting` is called every ten milliseconds for as long as the gate is closed: it has to find out whether the
+    /// process that closed the gate is dead.
     pub fn begin_operation(self, control: Control<'_>, mut waiting: impl FnMut()) -> Operation<'a> {
         let inside = &self.words[Self::IN_OPERATION];
         loop {
@@ -410,22 +418,22 @@ impl<'a> ProcessSlot<'a> {
         self.words[Self::IN_OPERATION].load(Ordering::SeqCst) != 0
     }
 
-    /// Say, before a repair after the dead owner changes anything, that one is under way. If the repairer dies too, the
-    /// next one finds the slot as if its owner had died inside an operation, and begins anew.
+    /// Announce a repair after the dead owner, before it changes anything. If the repairer dies as well, the next one
+    /// finds the slot as if its owner had died inside an operation, and begins again.
     pub fn announce_repair(self) {
         self.words[Self::IN_OPERATION].store(1, Ordering::Relaxed);
         // Release fence: every store of the repair comes after this one.
         fence(Ordering::Release);
     }
 
-    /// Say that the repair after the dead owner is complete.
+    /// Announce that the repair after the dead owner is complete.
     pub fn complete_repair(self) {
         // Release: every store of the repair comes before this one.
         self.words[Self::IN_OPERATION].store(0, Ordering::Release);
     }
 }
 
-/// `message` in at most `limit` bytes: its first line, or half of the room if that is longer, and its end.
+/// `message` in at most `limit` bytes: its first line, or as much of that as fits half of the room, and its end.
 fn shortened(message: &str, limit: usize) -> Cow<'_, str> {
     if message.len() <= limit {
         return Cow::Borrowed(message);
@@ -444,9 +452,9 @@ pub struct Operation<'a> {
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        // A panic leaves the tree half changed: the process stays inside, so that the supervisor repairs it.
+        // A panic leaves the tree half changed: the process stays inside, so that the replay is repaired.
         if !std::thread::panicking() {
-            // Release: whoever sees the operation ended sees all it did.
+            // Release: a process that sees the operation ended sees all that it did.
             self.inside.store(0, Ordering::Release);
         }
     }

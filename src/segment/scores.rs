@@ -1,4 +1,4 @@
-//! What a run has reached, for whoever looks from outside: the newest returns that the supervisor knows.
+//! What a run has reached, for readers outside it: the newest returns that the supervisor knows.
 //!
 //! One writer, the supervisor, which never waits; readers write nothing. A sequence number that is odd while the record
 //! changes tells a reader that what it copied is a mixture.
@@ -10,7 +10,7 @@ use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 /// Words that the record takes: those between two words of the control region.
 pub(super) const SCORE_WORDS: usize = 16;
 const FIELDS: usize = 8;
-/// Copies that a reader takes before it gives up: the writer changes the record a few times a second, in nanoseconds.
+/// Copies that a reader tries before it gives up: the writer changes the record a few times a second, in nanoseconds.
 const ATTEMPTS: usize = 1_000;
 
 /// The newest returns of a run; `None` is what is not known yet.
@@ -62,7 +62,7 @@ impl Scores {
         words
     }
 
-    /// No episodes is how an absent score is written.
+    /// Decode the words; a score without episodes is absent.
     fn decode([recent, training, episodes, mean, low, high, env_steps, version]: [u64; FIELDS]) -> Self {
         let [training, return_mean] = [training, mean].map(f64::from_bits);
         let [ci95_low, ci95_high] = [low, high].map(|end| Some(f64::from_bits(end)).filter(|end| !end.is_nan()));
@@ -90,16 +90,16 @@ impl<'a> ScoreRecord<'a> {
     pub fn publish(self, scores: &Scores) {
         let odd = self.sequence.load(Ordering::Relaxed) | 1;
         self.sequence.store(odd, Ordering::Relaxed);
-        // Release fence: whoever reads any of the new fields reads the odd number, or a later one, after them.
+        // Release fence: a reader that reads any of the new fields reads the odd number, or a later one, after them.
         fence(Ordering::Release);
         for (word, value) in self.fields.iter().zip(scores.encode()) {
             word.store(value, Ordering::Relaxed);
         }
-        // Release: whoever reads the even number reads the fields that belong to it.
+        // Release: a reader that reads the even number reads the fields that belong to it.
         self.sequence.store(odd.wrapping_add(1), Ordering::Release);
     }
 
-    /// A whole record; an empty one where none could be had, because the supervisor died while it wrote.
+    /// A whole record; an empty one if none could be read, because the supervisor died while it wrote.
     pub fn read(self) -> Scores {
         let again = |_| {
             spin_loop();

@@ -1,8 +1,8 @@
 //! Copies between shared words and this process's own memory.
 //!
 //! Bytes that another process may be writing are never behind `&` or `&mut`: they are `AtomicU64` words, read and
-//! written with Relaxed ordering, one at a time or, where there are enough of them, as `copy` does. What makes such a
-//! copy meaningful is a version word around it, with its Acquire and Release stated where it is checked (`board`,
+//! written with Relaxed ordering, one at a time or, if there are enough of them, as `copy` does. A version word
+//! around such a copy makes it meaningful; its Acquire and Release are stated where it is checked (`board`,
 //! `replay::store`, `gradients`).
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]

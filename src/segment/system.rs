@@ -19,11 +19,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A way to fork: 0 in the child, the child's id in its parent.
 pub type Fork = fn() -> std::io::Result<i32>;
 
-/// How this process forks where somebody else has to know of it: an interpreter that has loaded this library.
+/// The fork to use in place of the system's, if an interpreter that has loaded this library has to know of forks.
 static FORK: OnceLock<Fork> = OnceLock::new();
 
-/// Have every later fork of this process be `fork`'s. Heeded the first time.
-pub fn fork_by(fork: Fork) {
+/// Use `fork` for every later fork of this process. Only the first call has an effect.
+pub fn set_fork(fork: Fork) {
     let _ = FORK.set(fork);
 }
 
@@ -47,10 +47,10 @@ pub enum AfterParent {
     IsAskedToLeave,
 }
 
-/// Fork a child as [`fork_child`] does, of which becomes what `after` says when its parent dies.
+/// Fork a child as [`fork_child`] does; `after` says what happens to it when its parent dies.
 ///
 /// # Errors
-/// As there.
+/// The system does not fork.
 pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     let parent = nix::unistd::getpid();
     let signal = match after {
@@ -67,23 +67,24 @@ pub fn fork_follower(after: AfterParent, body: impl FnOnce() -> i32) -> Result<P
 /// Fork a child as [`fork_child`] does, but one that outlives its parent.
 ///
 /// # Errors
-/// As there.
+/// The system does not fork.
 pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
-    // Held back until the child has forgotten what its parent was asked: what it is asked itself must not be forgotten with that.
-    let held_back = HeldBack::all();
+    // Signals are blocked until the child has reset the stop signal that it inherits: one that is sent to the child
+    // itself must not be reset with it.
+    let blocked = BlockedSignals::all();
     let forked = match FORK.get() {
         Some(fork) => fork().map(|id| if id == 0 { ForkResult::Child } else { ForkResult::Parent { child: Pid::from_raw(id) } }),
-        // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a lock
-        // of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
+        // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a
+        // lock of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
         None => unsafe { fork() }.map_err(std::io::Error::from),
     };
     match forked.map_err(|source| SegmentError::System { action: "fork", source })? {
         ForkResult::Parent { child } => {
-            drop(held_back);
+            drop(blocked);
             Ok(child)
         }
         ForkResult::Child => {
-            // What the parent was asked to do is not the child's business; what the child is asked from here on, is.
+            // A stop signal to the parent is not the child's. One that is sent to the child from here on is.
             STOP.store(0, crate::sync::Ordering::Relaxed);
             let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
@@ -92,10 +93,10 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     }
 }
 
-/// Signals of this thread, held back until this is dropped.
-struct HeldBack(SigSet);
+/// All signals to this thread are blocked until this is dropped. Holds the mask from before.
+struct BlockedSignals(SigSet);
 
-impl HeldBack {
+impl BlockedSignals {
     fn all() -> Self {
         let mut before = SigSet::empty();
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before));
@@ -103,20 +104,20 @@ impl HeldBack {
     }
 }
 
-impl Drop for HeldBack {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.0), None);
     }
 }
 
-/// Wait for all of `children`, passing every stop signal on to them. Returns whether all of them succeeded.
+/// Wait for all of `children`, and pass every stop signal on to them. Returns whether all of them succeeded.
 pub fn wait_for_children(children: &[Pid]) -> bool {
     use nix::poll::{PollFd, PollFlags, ppoll};
     use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-    // A signal between a look for one and a wait that it was to end would be noticed when the child ends by itself. So signals come
-    // only while this process waits.
-    let held_back = HeldBack::all();
-    // One that came before a child was there has not reached it.
+    // A signal that came between a look for signals and the wait that it has to end would be noticed only when the
+    // child ends by itself. So signals are let through only during the wait.
+    let blocked = BlockedSignals::all();
+    // Number of signals that were passed on. From 0: a signal that came before a child was there has not reached it.
     let mut passed_on = 0;
     let mut succeeded = true;
     for (index, &child) in children.iter().enumerate() {
@@ -124,7 +125,7 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
         succeeded &= loop {
             if stop_requested() && stops() != passed_on {
                 passed_on = stops();
-                // The ids of those before may be others' by now.
+                // The children before this one have been waited for: their ids may be other processes' by now.
                 for &child in &children[index..] {
                     let _ = nix::sys::signal::kill(child, Signal::SIGTERM);
                 }
@@ -134,11 +135,12 @@ pub fn wait_for_children(children: &[Pid]) -> bool {
                 Ok(status) => break matches!(status, WaitStatus::Exited(_, 0)),
                 Err(_) => break false,
             }
-            // Readable once the child has ended; without a descriptor (too many files are open) it is looked after now and then.
+            // Readable once the child has ended; without a descriptor (too many files are open) the child is looked
+            // at now and then.
             let mut ended: Vec<PollFd<'_>> =
                 descriptor.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)).collect();
             let patience = ended.is_empty().then(|| LOOK.into());
-            let _ = ppoll(&mut ended, patience, Some(held_back.0));
+            let _ = ppoll(&mut ended, patience, Some(blocked.0));
         };
     }
     succeeded
@@ -160,13 +162,13 @@ fn exit_now(code: i32) -> ! {
 pub fn keep_freed_memory() -> bool {
     // SAFETY: `mallopt` changes a threshold of the allocator and may be called at any time by a single thread.
     let take = |threshold, bytes| unsafe { libc::mallopt(threshold, bytes) == 1 };
-    // What is larger than the threshold of mapping is mapped anew each time. Older glibc takes none above 32 MiB, and without one it would
-    // stay at 128 KiB, since it grows by itself no more once that of trimming is set.
+    // An allocation above M_MMAP_THRESHOLD is mapped anew each time. Older glibc takes no threshold above 32 MiB, and
+    // without one it stays at 128 KiB, since it no longer grows by itself once M_TRIM_THRESHOLD is set.
     take(libc::M_TRIM_THRESHOLD, 512 << 20) && (take(libc::M_MMAP_THRESHOLD, 512 << 20) || take(libc::M_MMAP_THRESHOLD, 32 << 20))
 }
 
-/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads; not SIGHUP where whoever started the program has it ignored,
-/// as `nohup` does: then a closed terminal ends nothing.
+/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads. If the program was started with SIGHUP
+/// ignored, as `nohup` does, it stays ignored: a closed terminal ends nothing then.
 ///
 /// # Errors
 /// The system refuses to have one of them handled.
@@ -174,10 +176,11 @@ pub fn handle_stop_signals() -> Result<(), SegmentError> {
     note_stop_signals(SaFlags::empty())
 }
 
-/// The same of the first of each: a second one ends the process, whatever it is at.
+/// As [`handle_stop_signals`], but only for the first signal of each kind: a second one ends the process, whatever it
+/// is doing.
 ///
 /// # Errors
-/// As there.
+/// As [`handle_stop_signals`].
 pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
     note_stop_signals(SaFlags::SA_RESETHAND)
 }
@@ -189,7 +192,8 @@ fn note_stop_signals(flags: SaFlags) -> Result<(), SegmentError> {
 
 fn is_ignored(signal: Signal) -> bool {
     let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call changes nothing; the place for the present one is valid, and all zeros are a value of it.
+    // SAFETY: without a new action the call changes nothing; the place for the present action is valid, and all zeros
+    // are a value of it.
     unsafe {
         libc::sigaction(signal as libc::c_int, std::ptr::null(), now.as_mut_ptr()) == 0 && now.assume_init().sa_sigaction == libc::SIG_IGN
     }
@@ -213,34 +217,42 @@ fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> 
     Ok(())
 }
 
-/// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run, and do not die of SIGUSR1, by
-/// which the supervisor asks for a stack, where nobody answers it.
+/// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run. Ignore SIGUSR1 as well,
+/// by which the supervisor asks for a stack, so that it does not kill a process that does not answer it.
 ///
 /// # Errors
 /// The system refuses to have one of them ignored.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
-    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(|signal| set_handler(signal, true))
+    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(|signal| dispose(signal, Disposition::Ignore))
 }
 
-/// Have the kernel keep a child that has ended until it is waited for: its id is nobody else's until then.
+/// Have the kernel keep a child that has ended until it is waited for: its id is not used again before that.
 ///
 /// # Errors
 /// The system refuses to have SIGCHLD handled by default.
-pub fn be_told_of_children() -> Result<(), SegmentError> {
-    set_handler(Signal::SIGCHLD, false)
+pub fn keep_ended_children() -> Result<(), SegmentError> {
+    dispose(Signal::SIGCHLD, Disposition::Default)
 }
 
-/// Have a write beyond the limit of the size of files fail, instead of killing whoever writes.
+/// Let a write beyond the limit of the size of files fail, instead of killing the process.
 ///
 /// # Errors
 /// The system refuses to have SIGXFSZ ignored.
-pub fn fail_at_the_limit_of_files() -> Result<(), SegmentError> {
-    set_handler(Signal::SIGXFSZ, true)
+pub fn survive_file_size_limit() -> Result<(), SegmentError> {
+    dispose(Signal::SIGXFSZ, Disposition::Ignore)
 }
 
-/// Have a signal ignored, or handled by default.
-fn set_handler(signal: Signal, ignored: bool) -> Result<(), SegmentError> {
-    let handler = if ignored { SigHandler::SigIgn } else { SigHandler::SigDfl };
+/// What happens on a signal without code of this program.
+enum Disposition {
+    Ignore,
+    Default,
+}
+
+fn dispose(signal: Signal, disposition: Disposition) -> Result<(), SegmentError> {
+    let handler = match disposition {
+        Disposition::Ignore => SigHandler::SigIgn,
+        Disposition::Default => SigHandler::SigDfl,
+    };
     // SAFETY: neither handler runs code of this program.
     unsafe { nix::sys::signal::signal(signal, handler) }
         .map(|_| ())
@@ -256,7 +268,7 @@ static STOPS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 extern "C" fn note_stop(signal: libc::c_int) {
     use crate::sync::Ordering::Relaxed;
     STOPS.fetch_add(1, Relaxed);
-    // Relaxed: the number is all there is to see. The first signal is the reason; later ones change nothing.
+    // Relaxed: the number orders nothing. The first signal is the reason to stop; later ones change nothing.
     let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
 }
 
@@ -265,7 +277,7 @@ pub fn stop_requested() -> bool {
     stop_signal().is_some()
 }
 
-/// How many stop signals this process has had.
+/// How many stop signals have arrived in this process.
 pub fn stops() -> u32 {
     STOPS.load(crate::sync::Ordering::Relaxed)
 }
@@ -275,12 +287,13 @@ pub fn stop_signal() -> Option<u32> {
     Some(STOP.load(crate::sync::Ordering::Relaxed)).filter(|&signal| signal != 0)
 }
 
-/// How often this process is the child of a fork since [`count_forks`] was called.
+/// Forks between the process that first called [`count_forks`] and this one.
 pub fn forks() -> u32 {
     FORKS.load(crate::sync::Ordering::Relaxed)
 }
 
-/// Count the forks behind this process from now on, so that a hold on shared memory can tell that it is a copy.
+/// Count forks from now on: each child has a higher count than its parent, so that a handle to shared memory can tell
+/// that it is a copy.
 pub fn count_forks() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     // SAFETY: the handler only adds to an atomic, which is allowed in the child of a fork.

@@ -3,23 +3,23 @@
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use super::company::Company;
 use super::participant::Participant;
 use super::patience::Patience;
+use super::sharing::Sharing;
 use super::steps::Steps;
-use super::{Options, Sides, Standalone, StandaloneError, check_errors};
+use super::{Options, ReplayError, ReplayHandle, Sides, check_errors};
 use crate::replay::leaderless::InTheWay;
 use crate::replay::staging::TransitionWriter;
 use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
 
-/// How long whoever is to draw next may take: to be started anew, once it was killed, or to draw, where it has only written priorities
-/// back.
+/// How long a process that adds waits for one that draws: for one that was killed to be started again, or for one
+/// that has only written priorities back to draw.
 const ABSENCE: Duration = Duration::from_secs(10);
 
 /// What a process needs to write.
 pub(super) struct Writing {
     pub(super) participant: Participant,
-    /// Where a field is made of frames.
+    /// `None` if no field is made of frames.
     frames: Option<RecentFrames>,
     steps: Option<Steps>,
     priorities: Vec<f32>,
@@ -36,17 +36,19 @@ impl Writing {
     }
 }
 
-impl Standalone {
-    /// Add `rows` transitions, or steps of the environments `streams` where the replay makes n-step transitions of them.
-    /// `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities; without them
-    /// transitions get the largest so far. `slots` is told where they went, in order.
+impl ReplayHandle {
+    /// Add `rows` transitions, or, if the replay makes n-step transitions, `rows` steps of the environments
+    /// `streams`. `columns` has the bytes of each field's values, row after row. `errors` are turned into priorities;
+    /// without them transitions get the largest so far. The slots that the transitions went to are appended to
+    /// `slots`, in order.
     ///
-    /// The bytes of `columns` may change meanwhile, in which case the transition has some of each.
+    /// The bytes of `columns` may change during the call. A transition then has some of the old bytes and some of the
+    /// new.
     ///
     /// # Errors
-    /// [`StandaloneError::PrioritiesOfSteps`] for `errors` where the replay makes n-step transitions; [`StandaloneError::Priority`] for one
-    /// that is no priority; [`StandaloneError::NotFinite`] for a number that a run does not take;
-    /// and what keeps the replay from taking anything.
+    /// [`ReplayError::PrioritiesOfSteps`] for `errors` if the replay makes n-step transitions;
+    /// [`ReplayError::Priority`] for an error that makes no priority; [`ReplayError::NotFinite`] for a number that a
+    /// run does not take; and whatever keeps the replay from taking anything.
     pub fn add(
         &self,
         columns: &[&[u8]],
@@ -55,13 +57,13 @@ impl Standalone {
         streams: &[i64],
         mut patience: Patience<'_>,
         slots: &mut Vec<i64>,
-    ) -> Result<(), StandaloneError> {
+    ) -> Result<(), ReplayError> {
         if errors.is_some() && self.makes_n_step_transitions() {
-            return Err(StandaloneError::PrioritiesOfSteps);
+            return Err(ReplayError::PrioritiesOfSteps);
         }
         check_errors(errors.unwrap_or_default())?;
-        self.company.check_open(&self.segment)?;
-        if matches!(self.company, Company::Run { .. }) {
+        self.sharing.check_open(&self.segment)?;
+        if matches!(self.sharing, Sharing::Run { .. }) {
             self.check_numbers(columns)?;
         }
         let sides = self.sides();
@@ -103,31 +105,31 @@ impl Standalone {
         Ok(())
     }
 
-    /// A learner that draws what is no number has diverged, and so has whoever replaces it: a run takes none from a guest, as it takes none
-    /// from an environment.
-    fn check_numbers(&self, columns: &[&[u8]]) -> Result<(), StandaloneError> {
-        // Those of a run have no other floats.
+    /// An error for a float that is not finite. A learner that draws one diverges, and so does its replacement: a run
+    /// takes none from a guest, as it takes none from an environment.
+    fn check_numbers(&self, columns: &[&[u8]]) -> Result<(), ReplayError> {
+        // The fields of a run have no other floats.
         for (field, column) in self.schema.fields().iter().zip(columns).filter(|(field, _)| field.element == Element::F32) {
             let numbers = || column.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
             if !numbers().all(f32::is_finite) {
                 let position = numbers().position(|number| !number.is_finite()).unwrap_or(0);
                 let value = numbers().nth(position).unwrap_or(f32::NAN);
-                return Err(StandaloneError::NotFinite { field: field.name.clone(), value, row: position / field.length.max(1) });
+                return Err(ReplayError::NotFinite { field: field.name.clone(), value, row: position / field.length.max(1) });
             }
         }
         Ok(())
     }
 
-    /// Remove all transitions and forget all counts. Names of transitions drawn before are stale afterwards. Waits for somebody else who
-    /// repairs, or removes them too.
+    /// Remove all transitions and reset all counts. Names of transitions that were drawn before are stale afterwards.
+    /// Waits for another process that repairs or clears the replay.
     ///
     /// # Errors
-    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Segment`] where nobody can tell who is dead; [`StandaloneError::Stuck`]
-    /// while a process stays inside an operation; and what ends the wait for others: [`StandaloneError::Repairing`],
-    /// [`StandaloneError::Busy`], [`StandaloneError::Interrupted`], [`StandaloneError::Closed`].
-    pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
+    /// [`ReplayError::OfARun`] for a guest; [`ReplayError::Segment`] if this process cannot tell who is dead;
+    /// [`ReplayError::Stuck`] while a process stays inside an operation; and what ends the wait for others:
+    /// [`ReplayError::Repairing`], [`ReplayError::Busy`], [`ReplayError::Interrupted`], [`ReplayError::Closed`].
+    pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), ReplayError> {
         self.not_of_a_run("clearing it")?;
-        // A process that cannot tell who is dead never gets to repair.
+        // A process that cannot tell who is dead never becomes the repairer, so it would wait for ever.
         self.segment.check_namespaces()?;
         while !self.clear_unless_repaired(&mut patience)? {
             self.wait_for_repairer(&mut patience)?;
@@ -135,42 +137,38 @@ impl Standalone {
         Ok(())
     }
 
-    /// As [`Self::clear`]; `false` when somebody else repairs, whom nobody is to wait for under the locks.
-    fn clear_unless_repaired(&self, patience: &mut Patience<'_>) -> Result<bool, StandaloneError> {
+    /// As [`Self::clear`], but `false` if another process repairs: no thread waits for that under the locks.
+    fn clear_unless_repaired(&self, patience: &mut Patience<'_>) -> Result<bool, ReplayError> {
         let sides = self.sides();
         let mut writing = patience.lock(&sides.writing)?;
         let _reading = patience.lock(&sides.reading)?;
         match leaderless::clear(&self.segment, &self.schema) {
             Ok(()) => {}
             Err(InTheWay::Repairer) => return Ok(false),
-            Err(InTheWay::Participant) => return Err(StandaloneError::Stuck),
+            Err(InTheWay::Participant) => return Err(ReplayError::Stuck),
         }
         writing.frames.iter_mut().for_each(RecentFrames::clear);
         writing.steps.iter_mut().for_each(|steps| steps.forget(None));
         Ok(true)
     }
 
-    /// The environments `streams`, or all, are reset before their episodes have ended: what they do next begins no transition of before. Steps
-    /// that were waiting for more are forgotten.
+    /// Note that the environments `streams`, or all, were reset before their episodes had ended. Steps of theirs that
+    /// were waiting for more are dropped, so that no transition goes on beyond the reset.
     ///
     /// # Errors
-    /// What ends the wait for another thread of this process: [`StandaloneError::Busy`], [`StandaloneError::Interrupted`].
-    pub fn end_streams(&self, streams: Option<&[i64]>, mut patience: Patience<'_>) -> Result<(), StandaloneError> {
+    /// What ends the wait for another thread of this process: [`ReplayError::Busy`], [`ReplayError::Interrupted`].
+    pub fn end_streams(&self, streams: Option<&[i64]>, mut patience: Patience<'_>) -> Result<(), ReplayError> {
         let mut writing = patience.lock(&self.sides().writing)?;
         writing.steps.iter_mut().for_each(|steps| steps.forget(streams));
         Ok(())
     }
 
-    /// Wait until the rate limiter lets more transitions in. Returns the turn, and what keeps other threads of this process
-    /// from waiting for one: a place has one turn.
-    fn wait_for_turn<'s>(
-        &'s self,
-        sides: &'s Sides,
-        patience: &mut Patience<'_>,
-    ) -> Result<(Turn<'s>, MutexGuard<'s, ()>), StandaloneError> {
+    /// Wait until the rate limiter lets more transitions in. Returns the turn, and the guard that keeps other threads
+    /// of this process from waiting for one: a place has one turn.
+    fn wait_for_turn<'s>(&'s self, sides: &'s Sides, patience: &mut Patience<'_>) -> Result<(Turn<'s>, MutexGuard<'s, ()>), ReplayError> {
         // Another thread of this process waits for the limiter there.
         let line = patience.lock(&sides.waiting).map_err(|error| match error {
-            StandaloneError::Busy => self.rate_limited(),
+            ReplayError::Busy => self.rate_limited(),
             error => error,
         })?;
         let place = self.place(&mut patience.lock(&sides.writing)?.participant, true, patience)?;
@@ -179,27 +177,27 @@ impl Standalone {
         Ok((turn, line))
     }
 
-    /// Wait for `turn`, unless nobody draws who could bring it.
-    fn wait_to_add(&self, patience: &mut Patience<'_>, turn: &mut Turn<'_>) -> Result<(), StandaloneError> {
+    /// Wait for `turn`, unless no process draws that could bring it.
+    fn wait_to_add(&self, patience: &mut Patience<'_>, turn: &mut Turn<'_>) -> Result<(), ReplayError> {
         let mut alone_since = None;
         self.wait(
             patience,
             |idle| turn.wait(idle),
             |patience| {
-                // Who gives a time limit waits for somebody who draws until then.
-                let all_left = self.company.nobody_draws(&self.segment).filter(|_| patience.is_endless());
+                // With a time limit, the call waits until then for a process that draws.
+                let all_left = self.sharing.nobody_draws(&self.segment).filter(|_| patience.is_endless());
                 let Some(all_left) = all_left else {
                     alone_since = None;
                     return None;
                 };
                 let since = *alone_since.get_or_insert_with(Instant::now);
-                (all_left || since.elapsed() >= ABSENCE).then(|| StandaloneError::NobodyDraws { sampled: self.sampled() })
+                (all_left || since.elapsed() >= ABSENCE).then(|| ReplayError::NobodyDraws { sampled: self.sampled() })
             },
         )
     }
 }
 
-/// Write row `row` of `columns` as `transition`, of fields that are made of frames their names.
+/// Write row `row` of `columns` as `transition`, with the names of the frames for fields that are made of frames.
 fn write_row(
     transition: &mut TransitionWriter<'_, '_>,
     schema: &Schema,

@@ -6,19 +6,20 @@ use rand::SeedableRng;
 use rand::rngs::SysRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::company::Company;
 use super::participant::Participant;
 use super::patience::Patience;
-use super::{Standalone, StandaloneError, check_errors};
+use super::sharing::Sharing;
+use super::{ReplayError, ReplayHandle, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
 use crate::segment::processes::ProcessSlot;
 
-/// Looks at a transition that is being written before it counts as torn, and the pause before each but the first few: its
-/// writer may be waiting for a processor.
+/// Looks at a transition that is being written before [`ReplayError::Stuck`], and the pause before each but the first
+/// few: its writer may be waiting for a processor.
 const LOOKS: u32 = 10_000;
 const EAGER_LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
-/// Looks from one repair to the next, the first after some pauses, in which a writer that lives has come to its end.
+/// Looks from one repair to the next. The first repair comes after some pauses, in which a living writer mostly
+/// finishes.
 const LOOKS_PER_REPAIR: u32 = 1_000;
 
 /// What a process needs to read.
@@ -30,9 +31,9 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What is drawn is decided by `seed`, or by chance.
+    /// A reading side that draws as `seed` decides, or by chance.
     pub(super) fn new(seed: Option<u64>) -> Self {
-        // By the system: generators of this process are copied by a fork, and children would draw the same.
+        // From the system: generators of this process are copied by a fork, and children would draw the same.
         let by_chance = || Xoshiro256PlusPlus::try_from_rng(&mut SysRng).unwrap_or_else(|_| rand::make_rng());
         let random = seed.map_or_else(by_chance, Xoshiro256PlusPlus::seed_from_u64);
         Self { participant: Participant::default(), random, priorities: Vec::new(), generations: Vec::new() }
@@ -42,49 +43,51 @@ impl Reading {
 /// What to do about transitions that were overwritten since they were drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stale {
-    /// Change nothing and say so.
+    /// Change nothing and return an error.
     Refuse,
-    /// Leave them out.
+    /// Leave those transitions out.
     Ignore,
 }
 
-impl Standalone {
-    /// Fill `rows`. Returns the largest importance weight, by which they are not yet divided.
+impl ReplayHandle {
+    /// Fill `rows` with transitions that are drawn. Returns the largest importance weight, by which the weights are
+    /// not yet divided.
     ///
     /// # Errors
-    /// [`StandaloneError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and where rows that were drawn kept
-    /// changing or had lost a frame; [`StandaloneError::RateLimited`] where the rate limiter allows nothing within `patience`;
-    /// [`StandaloneError::Full`] where all places are taken; and what else keeps the process from taking part.
+    /// [`ReplayError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and if rows that were
+    /// drawn kept changing or had lost a frame; [`ReplayError::RateLimited`] if the rate limiter allows nothing
+    /// within `patience`; [`ReplayError::Full`] if all places are taken; and whatever else keeps the process from
+    /// taking part.
     pub fn sample<C: AsMut<[u8]>>(
         &self,
         rows: &mut Rows<'_, C>,
         beta: Option<f32>,
         mut patience: Patience<'_>,
-    ) -> Result<f32, StandaloneError> {
+    ) -> Result<f32, ReplayError> {
         let count = rows.slots.len() as u64;
         if self.is_empty() && self.options.samples_per_insert.is_none() && self.options.min_size <= 1 {
             return Err(SampleError::Empty.into());
         }
-        self.company.check(&self.segment)?;
+        self.sharing.check(&self.segment)?;
         self.wait(&mut patience, |idle| self.limiter.wait_to_sample(self.control(), count, idle), |_| None)?;
         let beta = beta.unwrap_or_else(|| self.beta() as f32);
         let mut reading = patience.lock(&self.sides().reading)?;
         let Reading { participant, random, .. } = &mut *reading;
         self.with_reader(participant, &mut patience, |replay, place| {
-            self.company.tell_of_drawing(place);
+            self.sharing.tell_of_drawing(place);
             Ok(replay.sample_rows(rows, beta, random)?)
         })
     }
 
-    /// Set the priorities of the transitions in `slots`, of these generations, or whatever is there now. Returns how many
-    /// were stale and left out. Everything is checked before anything is changed; what another process overwrites
-    /// in between is left out.
+    /// Set the priorities of the transitions in `slots` with these `generations`, or, without generations, of
+    /// whatever is there now. Returns how many were stale and left out. Everything is checked before anything is
+    /// changed; a transition that another process overwrites in between is left out.
     ///
     /// # Errors
-    /// [`StandaloneError::NotPrioritized`] where it draws uniformly; [`StandaloneError::Priority`] for an error that is no finite number of
-    /// at least 0; [`StandaloneError::Index`] and, without `generations`, [`StandaloneError::EmptySlot`] for a slot that is none or has
-    /// nothing in it; [`StandaloneError::Stale`] for what was overwritten, where `stale` says so; and what keeps the process from taking
-    /// part.
+    /// [`ReplayError::NotPrioritized`] if the replay draws uniformly; [`ReplayError::Priority`] for an error that is
+    /// no finite number of at least 0; [`ReplayError::Index`] for a slot that does not exist;
+    /// [`ReplayError::EmptySlot`], without `generations`, for a slot with nothing in it; [`ReplayError::Stale`] for
+    /// overwritten transitions, with [`Stale::Refuse`]; and whatever keeps the process from taking part.
     pub fn update(
         &self,
         slots: &[i64],
@@ -92,9 +95,9 @@ impl Standalone {
         errors: &[f32],
         stale: Stale,
         mut patience: Patience<'_>,
-    ) -> Result<u64, StandaloneError> {
+    ) -> Result<u64, ReplayError> {
         if !self.options.prioritized {
-            return Err(StandaloneError::NotPrioritized);
+            return Err(ReplayError::NotPrioritized);
         }
         check_errors(errors)?;
         self.wait_at_gate(&mut patience)?;
@@ -107,10 +110,10 @@ impl Standalone {
         for (position, &index) in slots.iter().enumerate() {
             let slot = self.slot(index)?;
             let generation = match (generations, view.leaf_tag(slot)) {
-                // Of a slot that was emptied since, the name is stale as that of one that was overwritten.
+                // A name is stale if its slot was emptied since, as if it was overwritten.
                 (Some(generations), _) => u64::try_from(generations[position]).unwrap_or(0),
                 (None, Some(current)) => current,
-                (None, None) => return Err(StandaloneError::EmptySlot { index: slot, inserted: self.inserted() }),
+                (None, None) => return Err(ReplayError::EmptySlot { index: slot, inserted: self.inserted() }),
             };
             if !view.is_current(slot, generation) {
                 changed.get_or_insert(slot);
@@ -119,7 +122,7 @@ impl Standalone {
             now.push(generation);
         }
         if let (Some(slot), Stale::Refuse) = (changed, stale) {
-            return Err(StandaloneError::Stale { stale: count, all: slots.len(), slot });
+            return Err(ReplayError::Stale { stale: count, all: slots.len(), slot });
         }
         self.priorities_of(errors, priorities);
         self.with_reader(participant, &mut patience, |replay, _| {
@@ -128,18 +131,19 @@ impl Standalone {
         })
     }
 
-    /// The transitions in `slots`, as they are now; repairs after a process that died while it was writing one.
+    /// Fill `rows` with the transitions in `slots`, as they are now. Repairs after a process that died while it was
+    /// writing one of them.
     ///
     /// # Errors
-    /// [`StandaloneError::Index`] for a slot that is none; [`StandaloneError::EmptySlot`] for one with nothing in it;
-    /// [`StandaloneError::FrameGone`] for one with a transition that has lost a frame; [`StandaloneError::Stuck`] for one whose writer does
-    /// not come to an end.
-    pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), StandaloneError> {
+    /// [`ReplayError::Index`] for a slot that does not exist; [`ReplayError::EmptySlot`] for a slot with nothing in
+    /// it; [`ReplayError::FrameGone`] for a transition that has lost a frame; [`ReplayError::Stuck`] for a slot whose
+    /// writer does not finish.
+    pub fn get<C: AsMut<[u8]>>(&self, slots: &[i64], rows: &mut Rows<'_, C>) -> Result<(), ReplayError> {
         let replay = self.view();
         let mut names = Vec::new();
         for (row, &index) in slots.iter().enumerate() {
             let slot = self.slot(index)?;
-            let empty = || StandaloneError::EmptySlot { index: slot, inserted: self.inserted() };
+            let empty = || ReplayError::EmptySlot { index: slot, inserted: self.inserted() };
             let generation = (0..LOOKS).find_map(|look| {
                 if look > EAGER_LOOKS {
                     std::thread::sleep(PAUSE);
@@ -149,27 +153,31 @@ impl Standalone {
                 }
                 match replay.reader().read(slot, rows, row, &mut names) {
                     Ok(generation) => Some(Ok(generation)),
-                    Err(Unreadable::FrameGone(_)) => Some(Err(StandaloneError::FrameGone { index: slot })),
+                    Err(Unreadable::FrameGone(_)) => Some(Err(ReplayError::FrameGone { index: slot })),
                     Err(Unreadable::Changing) => replay.store().word(slot).is_empty().then(|| Err(empty())),
                 }
             });
-            (rows.slots[row], rows.generations[row], rows.weights[row]) = (slot, generation.unwrap_or(Err(StandaloneError::Stuck))?, 1.0);
+            rows.generations[row] = generation.unwrap_or(Err(ReplayError::Stuck))?;
+            rows.slots[row] = slot;
+            rows.weights[row] = 1.0;
         }
         Ok(())
     }
 
-    /// What the tree holds for `slots`, or for all that were ever written; repairs first, as [`Self::total_priority`] does.
+    /// Priorities in the tree for `slots`, or for all slots that were ever claimed. Repairs first, as
+    /// [`Self::total_priority`] does.
     ///
     /// # Errors
-    /// [`StandaloneError::NotPrioritized`] where it draws uniformly; [`StandaloneError::Index`] for a slot that is none.
-    pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, StandaloneError> {
+    /// [`ReplayError::NotPrioritized`] if the replay draws uniformly; [`ReplayError::Index`] for a slot that does not
+    /// exist.
+    pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, ReplayError> {
         self.repair();
         let view = self.view();
-        let tree = view.tree().ok_or(StandaloneError::NotPrioritized)?;
+        let tree = view.tree().ok_or(ReplayError::NotPrioritized)?;
         match slots {
             None => {
-                // Not of as many slots as there are transitions: who died or was forked after a claim has left slots unfilled before
-                // others.
+                // Not for as many slots as there are transitions: a process that died after a claim, or a thread of
+                // the parent that was at work when this copy was forked, has left slots unfilled before filled ones.
                 Ok((0..view.claimed_slots()).map(|slot| tree.raw_priority(slot).to_f64()).collect())
             }
             Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),
@@ -180,10 +188,10 @@ impl Standalone {
         &self,
         participant: &mut Participant,
         patience: &mut Patience<'_>,
-        work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, StandaloneError>,
-    ) -> Result<T, StandaloneError> {
-        // One place serves both sides of a guest, so only one may be inside an operation.
-        let is_guest = matches!(self.company, Company::Run { .. });
+        work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, ReplayError>,
+    ) -> Result<T, ReplayError> {
+        // One place serves both sides of a guest, so only one side may be inside an operation.
+        let is_guest = matches!(self.sharing, Sharing::Run { .. });
         let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
         let place = self.place(participant, is_guest, patience)?;

@@ -1,4 +1,4 @@
-//! What can go wrong with a replay that belongs to no run.
+//! What can go wrong with a replay outside the processes of a run.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use crate::segment::{LayoutError, Segment, SegmentError};
 /// Why a replay could not be made, opened, used, saved or loaded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum StandaloneError {
+pub enum ReplayError {
     /// A number out of its range.
     #[error("{what} is {value}; it must be between {least} and {most}")]
     OutOfRange {
-        /// Which.
+        /// Which number.
         what: &'static str,
         /// Value given.
         value: f64,
@@ -29,7 +29,7 @@ pub enum StandaloneError {
     /// No fields.
     #[error("a transition needs at least one field")]
     NoFields,
-    /// A field that cannot be.
+    /// A field that is not possible.
     #[error("field `{name}`: {problem}")]
     Field {
         /// Its name.
@@ -40,7 +40,7 @@ pub enum StandaloneError {
     /// A size that no segment can have.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The segment.
+    /// The segment cannot be made, opened or read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The run was not found, or said no.
@@ -55,7 +55,7 @@ pub enum StandaloneError {
         /// Why.
         reason: String,
     },
-    /// A run of whose rows each is for one of its learners.
+    /// The run learns from fragments of trajectories, each of which one learner takes.
     #[error(
         "the run learns from fragments of trajectories ({algorithm}), each of which is taken once by one of its learners: there is nothing \
          that a program from outside could do to them; attach to a run that learns from transitions"
@@ -64,7 +64,7 @@ pub enum StandaloneError {
         /// Name of its algorithm.
         algorithm: String,
     },
-    /// Nobody shares it any more.
+    /// No process shares the replay any more.
     #[error("there is no shared replay `{name}` ({reason}): whoever shared it has closed it or has ended; open one that is there")]
     Gone {
         /// Name of the object.
@@ -72,7 +72,7 @@ pub enum StandaloneError {
         /// What the system said.
         reason: String,
     },
-    /// Everybody's places are taken.
+    /// All places are taken.
     #[error("all {participants} participants are there already; give the replay more (participants=)")]
     Full {
         /// How many may take part.
@@ -81,10 +81,10 @@ pub enum StandaloneError {
     /// Nothing can be drawn.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// Nothing can be found in a tree alone.
+    /// Nothing can be found in a tree without a replay.
     #[error("all leaves of the tree are zero: update some of them first")]
     AllZero,
-    /// The sums of a tree alone changed with every look for a leaf.
+    /// The sums of a tree without a replay changed with every look for a leaf.
     #[error("other threads kept changing the tree in {rounds} looks for a leaf; try again, or have them change it less often")]
     Contended {
         /// Times looked.
@@ -106,7 +106,7 @@ pub enum StandaloneError {
         /// Transitions added so far.
         inserted: u64,
     },
-    /// A frame of what was written there has been overwritten.
+    /// A frame of the transition there has been overwritten.
     #[error("the transition in slot {index} has lost a frame; raise frame_capacity, or lower capacity")]
     FrameGone {
         /// Which slot.
@@ -130,7 +130,7 @@ pub enum StandaloneError {
         /// Where.
         position: usize,
     },
-    /// A number of which nobody in a run could learn.
+    /// A number that no learner of a run could learn from.
     #[error("field `{field}` is {value} in row {row}; a run takes finite numbers alone; nothing was added")]
     NotFinite {
         /// Name of the field.
@@ -143,10 +143,10 @@ pub enum StandaloneError {
     /// Uniform sampling knows no priorities.
     #[error("this replay draws uniformly and has no priorities; make it with prioritized=True")]
     NotPrioritized,
-    /// What was worked out for a step says nothing of the transition of several steps that it begins.
+    /// The priority of a step says nothing of the transition of several steps that begins with it.
     #[error("priorities are given for steps, and the replay makes n-step transitions of them, which have none yet: add without priorities")]
     PrioritiesOfSteps,
-    /// The rate limiter did not let it through in time.
+    /// The rate limiter did not let the call through in time.
     #[error(
         "the rate limiter held the call back for longer than its timeout: {inserted} transitions added, {sampled} sampled, at least \
          {min_size} needed"
@@ -159,7 +159,7 @@ pub enum StandaloneError {
         /// Transitions needed before the first sample.
         min_size: u64,
     },
-    /// Another thread of this process was inside all the time.
+    /// Another thread of this process used the replay all the time.
     #[error("another thread of this process was at work with the replay for longer than the timeout; wait longer, or try again")]
     Busy,
     /// Waiting was given up because the caller was interrupted.
@@ -180,13 +180,13 @@ pub enum StandaloneError {
     /// The tree is wrong.
     #[error("the priorities of the replay failed their audit after a repair: something outside of Shoal changed them; clear() empties it")]
     Inexact,
-    /// Somebody stopped it.
+    /// The replay was stopped.
     #[error("the replay was stopped (replay.stop()): nothing can be added to it any more, and nobody waits for it")]
     Stopped,
-    /// This process closed it.
+    /// This process closed the replay.
     #[error("the replay was closed while the call waited")]
     Closed,
-    /// Whoever drew has gone.
+    /// No process is left that draws.
     #[error(
         "the rate limiter holds the call back, and nobody is left who draws: {sampled} transitions were sampled before; start a process \
          that samples and add again, or give a timeout to wait all the same"
@@ -198,13 +198,13 @@ pub enum StandaloneError {
     /// The run ended.
     #[error("the run has ended; where it goes on (`shoal resume FOLDER`), attach to its new supervisor, which `shoal inspect` lists")]
     RunEnded,
-    /// Not for a run's replay.
+    /// Something that a guest may not do with the replay of a run.
     #[error("the replay belongs to a run: {action} is its supervisor's")]
     OfARun {
         /// What was asked.
         action: &'static str,
     },
-    /// The file.
+    /// The system does not read or write the file.
     #[error("cannot {action} {path}: {source}")]
     File {
         /// What was attempted.
@@ -214,7 +214,7 @@ pub enum StandaloneError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file's content.
+    /// The file's content is damaged.
     #[error("{path} is no whole replay file: {problem}")]
     Corrupt {
         /// Which file.
@@ -224,14 +224,14 @@ pub enum StandaloneError {
     },
 }
 
-impl StandaloneError {
-    /// What is said to whom a repair has held back for too long.
+impl ReplayError {
+    /// The error for a call that a repair has held back for too long.
     pub(super) fn unrepaired(segment: &Segment) -> Self {
         leaderless::repairer(segment).map_or(Self::Stuck, |pid| Self::Repairing { pid })
     }
 }
 
-impl From<RendezvousError> for StandaloneError {
+impl From<RendezvousError> for ReplayError {
     fn from(error: RendezvousError) -> Self {
         Self::Join(error.into())
     }

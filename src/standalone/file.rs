@@ -3,31 +3,31 @@
 use std::io;
 use std::path::Path;
 
-use super::{DEFAULT_PARTICIPANTS, Options, Standalone, StandaloneError};
+use super::{DEFAULT_PARTICIPANTS, Options, ReplayError, ReplayHandle};
 use crate::checkpoint::{ReplayFile, ReplayFileError, replace_file, write_replay};
-use crate::replay::Zero;
+use crate::replay::ZeroPriority;
 
-impl Standalone {
+impl ReplayHandle {
     /// Write everything to `path`, which is replaced only by a whole file.
     ///
     /// # Errors
-    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::File`] where the system does not write it.
-    pub fn save(&self, path: &Path) -> Result<(), StandaloneError> {
+    /// [`ReplayError::OfARun`] for a guest; [`ReplayError::File`] if the system does not write it.
+    pub fn save(&self, path: &Path) -> Result<(), ReplayError> {
         self.not_of_a_run("saving it")?;
         self.repair();
         let options = toml::to_string(&self.options).map_err(io::Error::other);
-        let written =
-            options.and_then(|options| replace_file(path, |file| write_replay(&self.view(), Zero::Unfinished, options, file, || Ok(()))));
-        written.map(drop).map_err(|source| StandaloneError::File { action: "write", path: path.into(), source })
+        let written = options
+            .and_then(|options| replace_file(path, |file| write_replay(&self.view(), ZeroPriority::Unfinished, options, file, || Ok(()))));
+        written.map(drop).map_err(|source| ReplayError::File { action: "write", path: path.into(), source })
     }
 
     /// The replay saved at `path`, with everything it had, private or `shared`.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged; and those of [`Self::create`].
-    pub fn load(path: &Path, shared: bool, participants: Option<usize>, seed: Option<u64>) -> Result<Self, StandaloneError> {
+    /// The file cannot be read or is damaged; and the errors of [`Self::create`].
+    pub fn load(path: &Path, shared: bool, participants: Option<usize>, seed: Option<u64>) -> Result<Self, ReplayError> {
         let file = ReplayFile::open(path)?;
-        let mut options: Options = toml::from_str(file.options()).map_err(|error| StandaloneError::Corrupt {
+        let mut options: Options = toml::from_str(file.options()).map_err(|error| ReplayError::Corrupt {
             path: path.into(),
             problem: format!("its options cannot be read ({})", error.message()),
         })?;
@@ -35,7 +35,7 @@ impl Standalone {
             _ if !shared => 1,
             Some(participants) => participants,
             None if options.participants > 1 => options.participants,
-            // It was private.
+            // The replay was private.
             None => {
                 let slots = if options.frames > 0 { options.capacity.min(options.frames) } else { options.capacity };
                 DEFAULT_PARTICIPANTS.min(slots.saturating_sub(1))
@@ -47,7 +47,7 @@ impl Standalone {
     }
 }
 
-impl From<ReplayFileError> for StandaloneError {
+impl From<ReplayFileError> for ReplayError {
     fn from(error: ReplayFileError) -> Self {
         match error {
             ReplayFileError::Read { path, source } => Self::File { action: "read", path, source },

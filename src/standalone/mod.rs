@@ -1,13 +1,12 @@
-//! A replay that belongs to no run: private to a process, or shared by any that know its name. What the Python package
-//! is made of.
+//! The replay for programs that are no process of a run; the Python package is made of it. A [`ReplayHandle`] holds a
+//! replay that is private to a process, one that is shared by all processes that know its name, or that of a run, as
+//! a guest.
 //!
-//! It is the same segment, tree, store and staging as a run's, without a supervisor: its participants repair after
-//! each other (`replay::leaderless`), and the last to leave removes it. A process may write and read at once, in two
-//! threads: each side has a place of its own in the process table. The replay of a running supervisor can be joined too,
-//! as its guest.
+//! A replay without a run has the same segment, tree, store and staging as a run's, but no supervisor: its
+//! participants repair after each other (`replay::leaderless`), and the last to leave removes it. A process may write
+//! and read at once, in two threads: each side has a place of its own in the process table.
 
 mod adding;
-mod company;
 mod drawing;
 mod error;
 mod file;
@@ -15,6 +14,7 @@ mod options;
 mod participant;
 mod patience;
 mod per_process;
+mod sharing;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -24,10 +24,10 @@ mod waiting;
 use std::sync::Mutex;
 
 pub use drawing::Stale;
-pub use error::StandaloneError;
+pub use error::ReplayError;
 pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, MOST_N_STEPS, Options, Schedule, StepOptions};
 pub use patience::Patience;
-pub use tree::StandaloneTree;
+pub use tree::OwnedSumTree;
 
 use crate::config::{Config, Rows};
 use crate::rendezvous::handshake::Visitor;
@@ -41,32 +41,33 @@ use crate::segment::system::{count_forks, remove_if_dead};
 use crate::segment::{Description, Segment, SegmentError};
 use crate::sync::{AtomicBool, Ordering};
 use adding::Writing;
-use company::Company;
 use drawing::Reading;
 use participant::Participant;
 use patience::try_lock;
 use per_process::PerProcess;
+use sharing::Sharing;
 
-/// A hold on a replay. Its methods may be called from several threads, and from the children of a fork.
-pub struct Standalone {
+/// A handle to a replay: a private or shared one that belongs to no run, or that of a run, as its guest. Its methods
+/// may be called from several threads, and from the children of a fork.
+pub struct ReplayHandle {
     segment: Segment,
     options: Options,
     schema: Schema,
     limiter: RateLimiter,
-    company: Company,
+    sharing: Sharing,
     sides: PerProcess<Sides>,
-    /// Set once this process wants to leave: whoever waits here waits no longer.
+    /// Set once this process wants to leave: its threads that wait here wait no longer.
     is_closing: AtomicBool,
 }
 
-/// What threads of one process share. No lock is held while its holder waits for others, except for `waiting`, and, for a second or so,
-/// by whoever takes a place while the dead have all: a signal handler that uses the same side just then waits for itself, unless it has a
-/// time limit.
+/// What the threads of one process share. No thread holds a lock while it waits for others, with two exceptions:
+/// `waiting`, and, for a second or so, while a thread takes a place and dead processes have all of them. A signal
+/// handler that uses the same side just then waits for itself, unless it has a time limit.
 struct Sides {
-    /// Held by the thread that waits for the rate limiter to add: a place has one turn.
+    /// Held by the thread that waits to add because of the rate limiter: a place has one turn.
     waiting: Mutex<()>,
     writing: Mutex<Writing>,
-    /// In a run, both sides use the place of the writing one.
+    /// In a run, both sides use the place of the writing side.
     reading: Mutex<Reading>,
 }
 
@@ -76,23 +77,19 @@ impl Sides {
     }
 }
 
-impl Standalone {
-    /// A new replay, private to this process or `shared` under a name of its own. `seed` decides what is drawn.
+impl ReplayHandle {
+    /// A new replay, private to this process, or `shared` under a name of its own. `seed` decides what is drawn.
     ///
     /// # Errors
     /// An option is out of its range, a field is not possible, or the segment cannot be made.
-    pub fn create(options: Options, shared: bool, seed: Option<u64>) -> Result<Self, StandaloneError> {
+    pub fn create(options: Options, shared: bool, seed: Option<u64>) -> Result<Self, ReplayError> {
         let (schema, layout) = options.plan()?;
-        let config_toml = toml::to_string(&options).map_err(|error| StandaloneError::Options { reason: error.to_string() })?;
+        let config_toml = toml::to_string(&options).map_err(|error| ReplayError::Options { reason: error.to_string() })?;
         let description = Description {
             program_version: env!("CARGO_PKG_VERSION").into(),
             config_toml,
-            run_folder: String::new(),
-            environment: String::new(),
-            spaces: String::new(),
-            algorithm: String::new(),
             fields: schema.describe(),
-            metrics: Vec::new(),
+            ..Description::default()
         };
         let segment = if shared {
             remove_dead_replays();
@@ -101,22 +98,22 @@ impl Standalone {
             Segment::create_private(layout, &description)?
         };
         segment.control().set_run_state(RunState::Running);
-        let company = if shared { Company::Participants } else { Company::Nobody };
+        let sharing = if shared { Sharing::Participants } else { Sharing::Private };
         let writing = Writing::new(&options);
-        Ok(Self::of(segment, options, schema, seed, company, writing))
+        Ok(Self::of(segment, options, schema, seed, sharing, writing))
     }
 
     /// The shared replay called `name`.
     ///
     /// # Errors
-    /// [`StandaloneError::Gone`] where there is none; otherwise as [`Segment::attach`], and where the segment is a run's, or its options
-    /// cannot be used.
-    pub fn open(name: &str, seed: Option<u64>) -> Result<Self, StandaloneError> {
+    /// [`ReplayError::Gone`] if there is none; the errors of [`Segment::attach`]; [`ReplayError::Options`] if the
+    /// segment is a run's, or its options cannot be used.
+    pub fn open(name: &str, seed: Option<u64>) -> Result<Self, ReplayError> {
         let segment = Segment::attach(name).map_err(|error| match error {
-            SegmentError::Open { name, reason } => StandaloneError::Gone { name, reason },
+            SegmentError::Open { name, reason } => ReplayError::Gone { name, reason },
             error => error.into(),
         })?;
-        let unreadable = |reason: String| StandaloneError::Options { reason };
+        let unreadable = |reason: String| ReplayError::Options { reason };
         let options: Options = toml::from_str(&segment.description()?.config_toml)
             .map_err(|error| unreadable(format!("`{name}` is no replay of its own ({})", error.message())))?;
         let (schema, layout) = options.plan()?;
@@ -125,33 +122,33 @@ impl Standalone {
         }
         leaderless::sweep(&segment, &schema);
         let writing = Writing::new(&options);
-        Ok(Self::of(segment, options, schema, seed, Company::Participants, writing))
+        Ok(Self::of(segment, options, schema, seed, Sharing::Participants, writing))
     }
 
-    /// The replay of the run whose supervisor has process id `pid`: this process becomes its guest, in one of its places for
-    /// attached actors.
+    /// The replay of the run whose supervisor has process id `pid`: this process becomes its guest, in one of its
+    /// places for attached actors.
     ///
     /// # Errors
     /// The run cannot be joined, has no place, or learns from fragments of trajectories, which guests cannot use.
-    pub fn attach(pid: u32, seed: Option<u64>) -> Result<Self, StandaloneError> {
+    pub fn attach(pid: u32, seed: Option<u64>) -> Result<Self, ReplayError> {
         let attachment = attach(&Registry::open()?, pid, Visitor::Guest)?;
         let segment = attachment.open_segment()?;
-        // Who cannot stay gives the place back that was promised.
-        let described = Self::described(&segment).inspect_err(|_| segment.processes().slot(attachment.slot).say_goodbye());
+        // A guest that cannot stay gives back the place that was promised to it.
+        let described = Self::described(&segment).inspect_err(|_| segment.processes().slot(attachment.slot).announce_leaving());
         let (options, schema) = described?;
         let mut writing = Writing::new(&options);
         writing.participant = Participant::guest(&segment, &attachment)?;
-        Ok(Self::of(segment, options, schema, seed, Company::Run { supervisor: pid, attachment }, writing))
+        Ok(Self::of(segment, options, schema, seed, Sharing::Run { supervisor: pid, attachment }, writing))
     }
 
     /// The options and fields of the run in `segment`.
-    fn described(segment: &Segment) -> Result<(Options, Schema), StandaloneError> {
+    fn described(segment: &Segment) -> Result<(Options, Schema), ReplayError> {
         let description = segment.description()?;
         let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
         if config.rows() == Rows::Fragments {
-            return Err(StandaloneError::Fragments { algorithm: config.algorithm.name });
+            return Err(ReplayError::Fragments { algorithm: config.algorithm.name });
         }
-        let unknown = || StandaloneError::Options { reason: "the run's fields have unknown types".into() };
+        let unknown = || ReplayError::Options { reason: "the run's fields have unknown types".into() };
         let schema = Schema::from_description(&description.fields).ok_or_else(unknown)?;
         let replay = &config.replay;
         let band = config.effective_error_band();
@@ -181,13 +178,13 @@ impl Standalone {
         Ok((options, schema))
     }
 
-    fn of(segment: Segment, options: Options, schema: Schema, seed: Option<u64>, company: Company, writing: Writing) -> Self {
+    fn of(segment: Segment, options: Options, schema: Schema, seed: Option<u64>, sharing: Sharing, writing: Writing) -> Self {
         count_forks();
         Self {
             limiter: options.limiter(),
             sides: PerProcess::new(Sides::new(writing, Reading::new(seed))),
             is_closing: AtomicBool::new(false),
-            company,
+            sharing,
             segment,
             options,
             schema,
@@ -199,10 +196,11 @@ impl Standalone {
         self.sides.get(|inherited| self.sides_of_a_child(inherited))
     }
 
-    /// A child of a fork takes part anew, and what it draws is its own. Of a replay that is its process's alone it has a
-    /// copy: as it was but for that, or, if a thread of the parent was at work in it, repaired.
+    /// The sides of a child of a fork, which takes part anew and draws by a generator of its own. Of a private replay
+    /// the child has a copy: it is repaired if a thread of the parent was at work in it, and otherwise as it was, but
+    /// for the generator.
     fn sides_of_a_child(&self, inherited: &Sides) -> Sides {
-        if matches!(self.company, Company::Nobody) {
+        if matches!(self.sharing, Sharing::Private) {
             if let (Ok(_), Ok(mut writing), Ok(mut reading)) =
                 (inherited.waiting.try_lock(), inherited.writing.try_lock(), inherited.reading.try_lock())
             {
@@ -212,17 +210,17 @@ impl Standalone {
                 std::mem::swap(&mut own.participant, &mut reading.participant);
                 return Sides::new(writing, own);
             }
-            leaderless::take_over(&self.segment, &self.schema);
+            leaderless::repair_forked_copy(&self.segment, &self.schema);
         }
         Sides::new(Writing::new(&self.options), Reading::new(None))
     }
 
-    /// What it was made from.
+    /// The options that the replay was made from.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Whether what is added are steps, of which it makes transitions of several.
+    /// Whether steps are added, of which the replay makes n-step transitions.
     fn makes_n_step_transitions(&self) -> bool {
         self.options.steps_to_put_together().is_some()
     }
@@ -232,12 +230,12 @@ impl Standalone {
         &self.schema
     }
 
-    /// Name under which other processes open it; nothing for a private one.
+    /// Name under which other processes open the replay; `None` for a private one.
     pub fn name(&self) -> Option<&str> {
         Some(self.segment.name()).filter(|name| !name.is_empty())
     }
 
-    /// Transitions in it.
+    /// Transitions in the replay.
     pub fn len(&self) -> usize {
         let inserted = self.inserted();
         usize::try_from(inserted).unwrap_or(usize::MAX).min(self.slots())
@@ -258,7 +256,7 @@ impl Standalone {
         self.control().sampled().load(Ordering::Relaxed)
     }
 
-    /// Priorities ever given, by all processes, that were larger than the largest that the tree keeps, and count as that.
+    /// Priorities ever given, by all processes, that were above the largest that the tree can hold, and became that.
     pub fn saturated_priorities(&self) -> u64 {
         self.segment.processes().iter().map(|slot| slot.counters().get(Counter::SaturatedPriorities)).sum()
     }
@@ -268,43 +266,45 @@ impl Standalone {
         self.segment.layout().total_bytes()
     }
 
-    /// The exponent of the importance weights now; in a run that of its learners, which follows the environment steps.
+    /// The exponent of the importance weights now; in a run it is the learners' exponent, which follows the
+    /// environment steps.
     pub fn beta(&self) -> f64 {
         let control = self.control();
-        let so_far = match self.company {
-            Company::Run { .. } => control.env_steps().load(Ordering::Relaxed),
-            Company::Nobody | Company::Participants => control.counted_samples(),
+        let so_far = match self.sharing {
+            Sharing::Run { .. } => control.env_steps().load(Ordering::Relaxed),
+            Sharing::Private | Sharing::Participants => control.counted_samples(),
         };
         self.options.beta.at(so_far)
     }
 
-    /// Sum of all priorities. Repairs first after processes that have died, whose unfinished operations it would show.
+    /// Sum of all priorities. First repairs after processes that have died, whose unfinished operations the sum would
+    /// show.
     pub fn total_priority(&self) -> f64 {
         self.repair();
         self.view().tree().map_or(0.0, |tree| Priority::sum_to_f64(tree.total()))
     }
 
-    /// The largest error given so far, one at least: what transitions get that are added without one.
+    /// The largest error so far, at least one: transitions that are added without an error get it.
     pub fn largest_error(&self) -> f64 {
         let largest = Priority::from_word(self.control().largest_priority().load(Ordering::Relaxed)).max(Priority::ONE);
         if self.options.alpha == 0.0 {
             return 1.0;
         }
-        // One is the priority of what came before any error, without the epsilon.
+        // Transitions that were added before any error have priority one, without the epsilon.
         (largest.to_f64().powf(1.0 / self.options.alpha) - self.options.epsilon).max(1.0)
     }
 
-    /// Let nobody add any more: whoever waits, in whatever process, gets [`StandaloneError::Stopped`], and so does whoever adds
-    /// later. What is there can still be drawn, read and saved.
+    /// Let nobody add any more: callers that wait, in whatever process, get [`ReplayError::Stopped`], and so do later
+    /// calls that add. What is there can still be drawn, read and saved.
     ///
     /// # Errors
-    /// [`StandaloneError::OfARun`] for a guest; [`StandaloneError::Inexact`] where there is nothing to stop but what is known to be wrong.
-    pub fn stop(&self) -> Result<(), StandaloneError> {
+    /// [`ReplayError::OfARun`] for a guest; [`ReplayError::Inexact`] if the tree is known to be wrong.
+    pub fn stop(&self) -> Result<(), ReplayError> {
         self.not_of_a_run("stopping it")?;
-        if self.control().stop_running() { Ok(()) } else { self.company.check(&self.segment) }
+        if self.control().stop_running() { Ok(()) } else { self.sharing.check(&self.segment) }
     }
 
-    /// Let other threads of this process that wait here wait no longer, since it is about to leave.
+    /// Let other threads of this process that wait here wait no longer, since the process is about to leave.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
         self.control().signal_progress();
@@ -317,15 +317,15 @@ impl Standalone {
 
     /// Repair after operations that ended half-way: by the death of other processes, or by a panic of this one.
     fn repair(&self) {
-        let Self { company, segment, schema, .. } = self;
-        company.repair_after_the_dead(segment, schema);
+        let Self { sharing, segment, schema, .. } = self;
+        sharing.repair_after_the_dead(segment, schema);
         let sides = self.sides();
-        // A thread that is at work sees to its side itself.
+        // A thread that is at work repairs its side itself.
         if let Some(mut writing) = try_lock(&sides.writing) {
-            let _ = writing.participant.repair(company, segment, schema);
+            let _ = writing.participant.repair(sharing, segment, schema);
         }
         if let Some(mut reading) = try_lock(&sides.reading) {
-            let _ = reading.participant.repair(company, segment, schema);
+            let _ = reading.participant.repair(sharing, segment, schema);
         }
     }
 
@@ -337,9 +337,9 @@ impl Standalone {
         self.segment.layout().sizes().capacity
     }
 
-    fn slot(&self, index: i64) -> Result<usize, StandaloneError> {
+    fn slot(&self, index: i64) -> Result<usize, ReplayError> {
         let capacity = self.slots();
-        usize::try_from(index).ok().filter(|&slot| slot < capacity).ok_or(StandaloneError::Index { index, capacity })
+        usize::try_from(index).ok().filter(|&slot| slot < capacity).ok_or(ReplayError::Index { index, capacity })
     }
 
     fn view(&self) -> ReplayView<'_> {
@@ -348,9 +348,9 @@ impl Standalone {
         ReplayView::new(&self.segment, self.schema.clone())
     }
 
-    /// The place of `participant`, taken first if need be, as [`Participant::place`] has it.
-    fn place(&self, participant: &mut Participant, stages: bool, patience: &mut Patience<'_>) -> Result<ProcessSlot<'_>, StandaloneError> {
-        participant.place(&self.company, &self.segment, &self.schema, stages, &mut || self.wait_for_repairer(patience))
+    /// The place of `participant`, as [`Participant::place`] gives it.
+    fn place(&self, participant: &mut Participant, stages: bool, patience: &mut Patience<'_>) -> Result<ProcessSlot<'_>, ReplayError> {
+        participant.place(&self.sharing, &self.segment, &self.schema, stages, &mut || self.wait_for_repairer(patience))
     }
 
     fn hold<'s>(&'s self, place: ProcessSlot<'s>, scratch: Scratch) -> Replay<'s> {
@@ -358,46 +358,46 @@ impl Standalone {
         Replay::with_scratch(&self.segment, self.schema.clone(), place, scratch)
     }
 
-    fn not_of_a_run(&self, action: &'static str) -> Result<(), StandaloneError> {
-        if let Company::Run { .. } = self.company { Err(StandaloneError::OfARun { action }) } else { Ok(()) }
+    fn not_of_a_run(&self, action: &'static str) -> Result<(), ReplayError> {
+        if let Sharing::Run { .. } = self.sharing { Err(ReplayError::OfARun { action }) } else { Ok(()) }
     }
 }
 
-impl Drop for Standalone {
+impl Drop for ReplayHandle {
     fn drop(&mut self) {
-        // A child of a fork that did not use it has nothing to leave: its parent's places are its parent's.
+        // A child of a fork that did not use the handle has nothing to leave: the places are its parent's.
         if let Some(sides) = self.sides.existing() {
-            let Self { company, segment, schema, .. } = self;
-            // Nobody else holds this any more, so nobody else has the locks.
+            let Self { sharing, segment, schema, .. } = self;
+            // No other thread has this handle any more, so none holds the locks.
             if let (Some(mut writing), Some(mut reading)) = (try_lock(&sides.writing), try_lock(&sides.reading)) {
-                writing.participant.leave(company, segment, schema);
-                reading.participant.leave(company, segment, schema);
+                writing.participant.leave(sharing, segment, schema);
+                reading.participant.leave(sharing, segment, schema);
             }
         }
-        if let Company::Participants = self.company {
+        if let Sharing::Participants = self.sharing {
             self.segment.retire();
             remove_if_dead(self.segment.name());
         }
     }
 }
 
-/// The shape of one frame of a field of frames, or of the value of another; nothing for a single number.
+/// The shape of one frame, for a field of frames; otherwise the shape of the field's value. Empty for a single number.
 fn shape_of_one(field: &FieldDescription) -> Vec<usize> {
     match (field.stack, field.shape.as_slice()) {
         (_, [1]) => Vec::new(),
         (0, shape) => shape.to_vec(),
         (stack, [first, rest @ ..]) if *first == stack => rest.to_vec(),
         (stack, [first, rest @ ..]) if first.is_multiple_of(stack) => [&[first / stack], rest].concat(),
-        // Stacks of observations that have two frames themselves, for instance.
+        // For instance stacks of observations that have two frames themselves.
         (stack, _) => vec![field.length / stack],
     }
 }
 
-fn check_errors(errors: &[f32]) -> Result<(), StandaloneError> {
-    // One comparison per value that the compiler vectorizes; NaN fails it too.
+fn check_errors(errors: &[f32]) -> Result<(), ReplayError> {
+    // One comparison per value, which the compiler vectorizes; NaN fails it too.
     if errors.iter().all(|&error| (0.0..=f32::MAX).contains(&error)) {
         return Ok(());
     }
     let position = errors.iter().position(|error| !(0.0..=f32::MAX).contains(error)).unwrap_or(0);
-    Err(StandaloneError::Priority { value: errors[position], position })
+    Err(ReplayError::Priority { value: errors[position], position })
 }

@@ -1,8 +1,8 @@
-//! What a replay that belongs to no run is like: checked once, kept in its segment and in its files.
+//! The options of a replay that belongs to no run: checked once, kept in its segment and in its files.
 
 use serde::{Deserialize, Serialize};
 
-use super::StandaloneError;
+use super::ReplayError;
 use crate::config::schedule::linear;
 use crate::replay::{Element, Field, RateLimiter, Schema};
 use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_TRANSITION_WORDS, SegmentSizes};
@@ -16,7 +16,7 @@ const STAGED_TRANSITIONS: usize = 64;
 pub(super) const FANOUT: usize = 16;
 /// Room for the options in the segment.
 const DESCRIPTION_BYTES: usize = 1 << 16;
-/// Processes that may share a replay, unless its maker says.
+/// Processes that may share a replay, if its creator gives no number.
 pub const DEFAULT_PARTICIPANTS: usize = 16;
 /// Most processes that may share a replay: each takes a place to write and a place to read.
 pub const MAX_PARTICIPANTS: usize = 256;
@@ -26,9 +26,9 @@ pub const MAX_PARTICIPANTS: usize = 256;
 pub struct FieldOptions {
     /// Name.
     pub name: String,
-    /// Element type, as [`Element::name`] has it.
+    /// Name of the element type, see [`Element::name`].
     pub element: String,
-    /// Shape of one transition's value; of one frame where `stack` is not 0.
+    /// Shape of one transition's value; of one frame if `stack` is not 0.
     pub shape: Vec<usize>,
     /// Frames stacked in front of the shape, each stored once; 0 for a field that lies in its row.
     pub stack: usize,
@@ -47,19 +47,20 @@ impl FieldOptions {
     }
 }
 
-/// Linear in the number of transitions sampled, or of environment steps in a run: `start` at 0, `end` from `samples` on.
+/// A value that is linear in the number of transitions sampled, or of environment steps in a run: `start` at 0, `end`
+/// from `samples` on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// At the beginning.
+    /// Value at the beginning.
     pub start: f64,
-    /// At the end.
+    /// Value at the end.
     pub end: f64,
-    /// Where the end is.
+    /// Samples, or environment steps, after which the value stays at `end`.
     pub samples: u64,
 }
 
 impl Schedule {
-    /// The value after so many.
+    /// The value after `sampled` samples, or environment steps.
     pub fn at(&self, sampled: u64) -> f64 {
         linear(self.start, self.end, sampled, self.samples)
     }
@@ -68,7 +69,7 @@ impl Schedule {
 /// How steps become n-step transitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepOptions {
-    /// Steps.
+    /// Most steps in one transition.
     pub n: usize,
     /// Discount per step.
     pub gamma: f32,
@@ -93,7 +94,7 @@ pub struct Options {
     pub prioritized: bool,
     /// Exponent of the priorities (Schaul et al. 2016, equation 1).
     pub alpha: f64,
-    /// Exponent of the importance weights (same, section 3.4).
+    /// Exponent of the importance weights (Schaul et al. 2016, section 3.4).
     pub beta: Schedule,
     /// Added to every error before it becomes a priority.
     pub epsilon: f64,
@@ -101,21 +102,21 @@ pub struct Options {
     pub min_size: u64,
     /// Samples per insert to hold; `None` lets both sides run free.
     pub samples_per_insert: Option<f64>,
-    /// How far they may drift, in samples.
+    /// How far the samples may drift from `samples_per_insert`, in samples.
     pub error_band: f64,
     /// Processes that may take part at once.
     pub participants: usize,
-    /// Frames that fit; 0 where no field is stacked.
+    /// Frames that fit; 0 if no field is stacked.
     pub frames: usize,
     /// Fields of a transition.
     pub fields: Vec<FieldOptions>,
-    /// How steps become transitions; `None` when what is added are transitions.
+    /// How steps become transitions; `None` if transitions are added.
     pub steps: Option<StepOptions>,
 }
 
 impl Options {
     /// The schema and the layout that follow, once every value has been checked.
-    pub(super) fn plan(&self) -> Result<(Schema, Layout), StandaloneError> {
+    pub(super) fn plan(&self) -> Result<(Schema, Layout), ReplayError> {
         let schema = self.schema()?;
         self.check(&schema)?;
         let layout = Layout::new(SegmentSizes {
@@ -132,9 +133,9 @@ impl Options {
     }
 
     /// The fields as the replay knows them.
-    pub(super) fn schema(&self) -> Result<Schema, StandaloneError> {
+    pub(super) fn schema(&self) -> Result<Schema, ReplayError> {
         let field = |field: &FieldOptions| {
-            let invalid = |problem: &str| StandaloneError::Field { name: field.name.clone(), problem: problem.into() };
+            let invalid = |problem: &str| ReplayError::Field { name: field.name.clone(), problem: problem.into() };
             let element =
                 field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
@@ -153,10 +154,10 @@ impl Options {
             };
             Ok(flat.shaped(&field.full_shape()))
         };
-        Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, StandaloneError>>()?))
+        Ok(Schema::new(self.fields.iter().map(field).collect::<Result<_, ReplayError>>()?))
     }
 
-    /// How steps become transitions, where these are others than the steps.
+    /// How steps become transitions; `None` if each step is a transition as it is.
     pub(super) fn steps_to_put_together(&self) -> Option<&StepOptions> {
         self.steps.as_ref().filter(|steps| steps.n > 1 || steps.discount.is_some())
     }
@@ -166,10 +167,10 @@ impl Options {
         RateLimiter { min_size: self.min_size, samples_per_insert: self.samples_per_insert, takes_once: false, error_band: self.error_band }
     }
 
-    fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {
+    fn check(&self, schema: &Schema) -> Result<(), ReplayError> {
         let within = |what: &'static str, value: f64, least: f64, most: f64| {
             let inside = value >= least && value <= most;
-            if inside { Ok(()) } else { Err(StandaloneError::OutOfRange { what, value, least, most }) }
+            if inside { Ok(()) } else { Err(ReplayError::OutOfRange { what, value, least, most }) }
         };
         within("participants", self.participants as f64, 1.0, MAX_PARTICIPANTS as f64)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
@@ -184,11 +185,11 @@ impl Options {
             within("error_band", self.error_band, ratio.max(1.0), 1e15)?;
         }
         if self.fields.is_empty() {
-            return Err(StandaloneError::NoFields);
+            return Err(ReplayError::NoFields);
         }
         for (index, field) in self.fields.iter().enumerate() {
             if self.fields[..index].iter().any(|earlier| earlier.name == field.name) {
-                return Err(StandaloneError::Field { name: field.name.clone(), problem: "it is there twice".into() });
+                return Err(ReplayError::Field { name: field.name.clone(), problem: "it is there twice".into() });
             }
         }
         let stacked = || schema.fields().iter().filter(|field| field.stack > 0);
@@ -198,7 +199,7 @@ impl Options {
                 other.frame_bytes(),
                 schema.frame_bytes()
             );
-            return Err(StandaloneError::Field { name: other.name.clone(), problem });
+            return Err(ReplayError::Field { name: other.name.clone(), problem });
         }
         let most_named = stacked().map(|field| field.stack).sum::<usize>();
         if most_named > 0 {
@@ -210,16 +211,16 @@ impl Options {
 }
 
 impl StepOptions {
-    fn check(&self, schema: &Schema) -> Result<(), StandaloneError> {
+    fn check(&self, schema: &Schema) -> Result<(), ReplayError> {
         if !(1..=MOST_N_STEPS).contains(&self.n) {
-            return Err(StandaloneError::OutOfRange { what: "n_step.n", value: self.n as f64, least: 1.0, most: MOST_N_STEPS as f64 });
+            return Err(ReplayError::OutOfRange { what: "n_step.n", value: self.n as f64, least: 1.0, most: MOST_N_STEPS as f64 });
         }
         if !(0.0..=1.0).contains(&self.gamma) {
-            return Err(StandaloneError::OutOfRange { what: "n_step.gamma", value: self.gamma.into(), least: 0.0, most: 1.0 });
+            return Err(ReplayError::OutOfRange { what: "n_step.gamma", value: self.gamma.into(), least: 0.0, most: 1.0 });
         }
         let field = |name: &str| {
             let position = schema.position(name);
-            position.map(|position| &schema.fields()[position]).ok_or_else(|| StandaloneError::Field {
+            position.map(|position| &schema.fields()[position]).ok_or_else(|| ReplayError::Field {
                 name: name.into(),
                 problem: "n_step names it, and the replay has no such field".into(),
             })
@@ -232,7 +233,7 @@ impl StepOptions {
             if found.length == 1 && found.stack == 0 && elements.contains(&found.element) {
                 return Ok(());
             }
-            Err(StandaloneError::Field { name: name.into(), problem: format!("n_step needs a single {kind} here") })
+            Err(ReplayError::Field { name: name.into(), problem: format!("n_step needs a single {kind} here") })
         };
         of_one(&self.reward, &[Element::F32, Element::F64], "float32 or float64")?;
         for name in [Some(&self.terminated), self.truncated.as_ref()].into_iter().flatten() {

@@ -1,7 +1,7 @@
-//! A place in the process table, taken by this process for one kind of work.
+//! A place in the process table that this process has taken for one kind of work.
 
-use super::StandaloneError;
-use super::company::Company;
+use super::ReplayError;
+use super::sharing::Sharing;
 use crate::rendezvous::Attachment;
 use crate::replay::{Schema, Scratch, is_unfinished, leaderless};
 use crate::segment::Segment;
@@ -10,7 +10,8 @@ use crate::sync::monotonic_ns;
 
 /// How often a participant looks whether another has died, and a guest whether its run has ended.
 const LOOK_INTERVAL_NS: u64 = 1_000_000_000;
-/// How long a place is waited for while dead processes have some: somebody may be about to repair after them.
+/// How long a process waits for a place while dead processes have some: another process may be about to repair after
+/// them.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// One side of a process's work, writing or reading, with a place of its own: both may go on at once in two threads.
@@ -21,70 +22,73 @@ pub(super) struct Participant {
     pub(super) scratch: Scratch,
 }
 
-/// Slot of the process table that is this process's.
+/// A slot of the process table that is this process's.
 struct Place {
     slot: usize,
-    /// How the guest came by it, unless its first place; kept for as long as it has this one.
+    /// The connection by which a guest has got the place, kept for as long as it has it; `None` for the first place,
+    /// whose connection the handle has.
     _attachment: Option<Attachment>,
 }
 
 impl Participant {
     /// A guest in the place that the supervisor has promised to it.
-    pub(super) fn guest(segment: &Segment, attachment: &Attachment) -> Result<Self, StandaloneError> {
+    pub(super) fn guest(segment: &Segment, attachment: &Attachment) -> Result<Self, ReplayError> {
         occupy(segment, attachment)?;
         Ok(Self { place: Some(Place { slot: attachment.slot, _attachment: None }), ..Self::default() })
     }
 
-    /// The place, taken first if need be: among those that stage transitions when `stages`. Now and then looks after the
-    /// others. `pause` waits a moment for somebody who repairs, and says when not to wait for more.
+    /// The place, taken first if there is none yet: with `stages`, among the places that stage transitions. Now and
+    /// then repairs after other processes that have died. `pause` waits a moment for another process that repairs;
+    /// its error ends the wait for a place.
     pub(super) fn place<'a>(
         &mut self,
-        company: &Company,
+        sharing: &Sharing,
         segment: &'a Segment,
         schema: &Schema,
         stages: bool,
-        pause: &mut dyn FnMut() -> Result<(), StandaloneError>,
-    ) -> Result<ProcessSlot<'a>, StandaloneError> {
+        pause: &mut dyn FnMut() -> Result<(), ReplayError>,
+    ) -> Result<ProcessSlot<'a>, ReplayError> {
         let now = monotonic_ns();
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_INTERVAL_NS;
-            company.is_lost().map_or(Ok(()), Err)?;
-            company.repair_after_the_dead(segment, schema);
+            sharing.is_lost().map_or(Ok(()), Err)?;
+            sharing.repair_after_the_dead(segment, schema);
         }
-        self.repair(company, segment, schema)?;
-        company.check(segment)?;
+        self.repair(sharing, segment, schema)?;
+        sharing.check(segment)?;
         let slot = match &self.place {
             Some(place) => place.slot,
-            None => self.place.insert(Place::take(company, segment, schema, stages, pause)?).slot,
+            None => self.place.insert(Place::take(sharing, segment, schema, stages, pause)?).slot,
         };
         Ok(segment.processes().slot(slot))
     }
 
-    /// Leave a place in which an operation of this process ended half-way, by a panic, to whoever repairs it.
-    pub(super) fn repair(&mut self, company: &Company, segment: &Segment, schema: &Schema) -> Result<(), StandaloneError> {
+    /// Repair after an operation of this process that ended half-way, by a panic, and give up the place in which it
+    /// did: in a run, to the supervisor, which repairs.
+    pub(super) fn repair(&mut self, sharing: &Sharing, segment: &Segment, schema: &Schema) -> Result<(), ReplayError> {
         let slot = self.place.as_ref().map(|place| segment.processes().slot(place.slot));
         let Some(slot) = slot.filter(|&slot| is_unfinished(segment, slot)) else { return Ok(()) };
-        match company {
-            Company::Run { .. } => slot.say_goodbye(),
-            Company::Nobody | Company::Participants if leaderless::give_up(segment, schema, slot) => {}
-            Company::Nobody | Company::Participants => return Err(StandaloneError::unrepaired(segment)),
+        match sharing {
+            Sharing::Run { .. } => slot.announce_leaving(),
+            Sharing::Private | Sharing::Participants if leaderless::repair_and_release(segment, schema, slot) => {}
+            Sharing::Private | Sharing::Participants => return Err(ReplayError::unrepaired(segment)),
         }
         self.place = None;
         Ok(())
     }
 
     /// Give the place back.
-    pub(super) fn leave(&mut self, company: &Company, segment: &Segment, schema: &Schema) {
-        if self.repair(company, segment, schema).is_err() {
-            // Others are at it: they see to this place after the death of this process.
+    pub(super) fn leave(&mut self, sharing: &Sharing, segment: &Segment, schema: &Schema) {
+        if self.repair(sharing, segment, schema).is_err() {
+            // Another process repairs: this place is repaired and freed after the death of this process.
             return;
         }
         let Some(place) = self.place.take() else { return };
         let slot = segment.processes().slot(place.slot);
-        match company {
-            Company::Run { .. } => slot.say_goodbye(),
-            Company::Nobody | Company::Participants => {
-                // Others can tell from it that nobody was killed here.
+        match sharing {
+            Sharing::Run { .. } => slot.announce_leaving(),
+            Sharing::Private | Sharing::Participants => {
+                // The phase tells others that the process was not killed.
                 slot.enter(Phase::Leaving);
                 slot.release();
             }
@@ -94,14 +98,14 @@ impl Participant {
 
 impl Place {
     fn take(
-        company: &Company,
+        sharing: &Sharing,
         segment: &Segment,
         schema: &Schema,
         stages: bool,
-        pause: &mut dyn FnMut() -> Result<(), StandaloneError>,
-    ) -> Result<Self, StandaloneError> {
-        if let Company::Run { .. } = company {
-            let attachment = company.attach_again(segment)?;
+        pause: &mut dyn FnMut() -> Result<(), ReplayError>,
+    ) -> Result<Self, ReplayError> {
+        if let Sharing::Run { .. } = sharing {
+            let attachment = sharing.attach_again(segment)?;
             occupy(segment, &attachment)?;
             return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
         }
@@ -114,20 +118,23 @@ impl Place {
                 generation.is_some_and(|generation| slot.occupy(std::process::id(), generation))
             })
         };
-        let (mut may_be_freed, mut is_late, give_up_ns) = (true, false, monotonic_ns() + PATIENCE_NS);
+        let mut may_be_freed = true;
+        let mut is_late = false;
+        let give_up_ns = monotonic_ns() + PATIENCE_NS;
         loop {
             if let Some(slot) = free() {
                 return Ok(Self { slot: slot.index(), _attachment: None });
             }
             if !may_be_freed {
-                return Err(StandaloneError::Full { participants: sizes.stagers });
+                return Err(ReplayError::Full { participants: sizes.stagers });
             }
             if is_late {
-                return Err(StandaloneError::unrepaired(segment));
+                return Err(ReplayError::unrepaired(segment));
             }
-            // Whoever stood still for so long looks once more.
+            // Noted before the last look: a process that stood still for so long itself looks once more.
             is_late = monotonic_ns() >= give_up_ns;
-            // Places of the dead are free only after they have been repaired after, by this process or by another that is at it.
+            // A dead process's place is free only once it was repaired after, by this process or by another that is
+            // doing so.
             leaderless::sweep(segment, schema);
             may_be_freed = places.clone().any(|index| segment.processes().slot(index).dead_owner().is_some());
             if may_be_freed {
@@ -137,11 +144,11 @@ impl Place {
     }
 }
 
-/// Take the place that a supervisor has promised.
-fn occupy(segment: &Segment, attachment: &Attachment) -> Result<(), StandaloneError> {
+/// Take the place that the supervisor has promised.
+fn occupy(segment: &Segment, attachment: &Attachment) -> Result<(), ReplayError> {
     let slot = segment.processes().slot(attachment.slot);
     if !slot.occupy(std::process::id(), attachment.generation) {
-        return Err(StandaloneError::RunEnded);
+        return Err(ReplayError::RunEnded);
     }
     slot.enter(Phase::Idle);
     Ok(())

@@ -1,18 +1,18 @@
-//! Waiting that ends: by a time limit, by Ctrl+C, and when nobody is left to end it otherwise.
+//! How long a call waits at most: until a time limit, or until Ctrl+C.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::StandaloneError;
+use super::ReplayError;
 
 /// Pause between two looks at a lock that another thread of this process holds: operations take microseconds.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// How long a caller lets itself be held back, and how it says that it no longer wants to.
+/// How long a caller is ready to wait, and how it says that it is no longer.
 pub struct Patience<'p> {
-    /// When it ends; `None`: never.
+    /// When the patience ends; `None` for never.
     deadline: Option<Instant>,
-    /// Asked every few milliseconds; `false` gives up.
+    /// Called every few milliseconds; `false` gives up.
     go_on: &'p mut dyn FnMut() -> bool,
 }
 
@@ -21,22 +21,22 @@ pub struct Patience<'p> {
 pub(super) enum GivenUp {
     /// The caller was interrupted.
     Interrupted,
-    /// Its time was up.
+    /// The time limit has passed.
     Late,
 }
 
 impl<'p> Patience<'p> {
-    /// For `timeout` from now on, `None` for ever, and as long as `go_on` says so.
+    /// Patience for `timeout` from now on, `None` for ever, and for as long as `go_on` returns `true`.
     pub fn new(timeout: Option<Duration>, go_on: &'p mut dyn FnMut() -> bool) -> Self {
         Self { deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)), go_on }
     }
 
-    /// Whether no time limit ends it.
+    /// Whether there is no time limit.
     pub(super) fn is_endless(&self) -> bool {
         self.deadline.is_none()
     }
 
-    /// Why to wait no longer, if there is a reason.
+    /// The reason to wait no longer, if there is one.
     pub(super) fn given_up(&mut self) -> Option<GivenUp> {
         if !(self.go_on)() {
             Some(GivenUp::Interrupted)
@@ -46,22 +46,22 @@ impl<'p> Patience<'p> {
     }
 
     /// Lock `mutex` as soon as no other thread of this process holds it.
-    pub(super) fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, StandaloneError> {
+    pub(super) fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, ReplayError> {
         loop {
             if let Some(guard) = try_lock(mutex) {
                 return Ok(guard);
             }
             match self.given_up() {
                 None => std::thread::sleep(PAUSE),
-                Some(GivenUp::Interrupted) => return Err(StandaloneError::Interrupted),
-                Some(GivenUp::Late) => return Err(StandaloneError::Busy),
+                Some(GivenUp::Interrupted) => return Err(ReplayError::Interrupted),
+                Some(GivenUp::Late) => return Err(ReplayError::Busy),
             }
         }
     }
 }
 
-/// Lock `mutex` if no other thread of this process holds it. A thread that panicked under the lock left at most a scratch
-/// buffer unfinished, and a place in which the next operation finds that it has to be repaired first.
+/// Lock `mutex` if no other thread of this process holds it, also after a panic: a thread that panicked under the
+/// lock has left at most a scratch buffer unfinished, and a place that the next operation repairs first.
 pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

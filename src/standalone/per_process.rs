@@ -1,7 +1,7 @@
 //! State that every process has for itself: the child of a fork makes its own.
 //!
-//! A fork copies locks as they are, also those that another thread holds at that moment. That thread does not exist in the
-//! child, so nobody would ever give them back there, and what they guard may be half changed.
+//! A fork copies locks as they are, also locks that another thread holds at that moment. That thread does not exist
+//! in the child, so nobody would ever release them there, and what they guard may be half changed.
 
 use std::sync::OnceLock;
 
@@ -11,30 +11,33 @@ use crate::segment::system::forks;
 
 /// A `T` for this process, one for its child, one for the child's child.
 pub(super) struct PerProcess<T> {
-    /// Forks behind the process whose state this is.
+    /// What `forks` returns in the process that this state belongs to.
     forks: u32,
     state: OnceLock<T>,
-    /// That of a child. Nobody waits for anybody in making it, so a fork at any moment leaves it there or not there.
+    /// The state of a child. It is made without waiting for any thread, so a fork at any moment finds it made or not
+    /// made.
     next: OnceBox<PerProcess<T>>,
 }
 
 impl<T> PerProcess<T> {
-    /// With the state of this process.
+    /// The first state, which belongs to this process.
     pub(super) fn new(state: T) -> Self {
         Self { forks: forks(), state: OnceLock::from(state), next: OnceBox::new() }
     }
 
-    /// The state of this process. In a child it is made once, by `make` from what was inherited, which may be locked for ever.
+    /// The state of this process. A child makes its own once, by `make` from the inherited state, which may be locked
+    /// for ever.
     pub(super) fn get(&self, make: impl FnOnce(&T) -> T) -> &T {
         let now = forks();
-        let (mut node, mut inherited) = (self, self.state.get());
+        let mut node = self;
+        let mut inherited = self.state.get();
         while node.forks != now {
             node = node.next.get_or_init(|| Box::new(Self { forks: now, state: OnceLock::new(), next: OnceBox::new() }));
             if node.forks != now {
                 inherited = node.state.get().or(inherited);
             }
         }
-        // Threads of this process may wait for each other here: the lock is younger than its last fork.
+        // Threads of this process may wait for each other here: this lock was made after the process's own fork.
         node.state.get_or_init(|| make(inherited.expect("the first state is made with this")))
     }
 

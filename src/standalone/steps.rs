@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::options::StepOptions;
 use crate::replay::{Element, Field, NStep, Return, Schema};
 
-/// Steps on their way, per stream.
+/// Steps that wait for more to become transitions, per stream.
 pub(super) struct Steps {
     options: StepOptions,
     streams: HashMap<i64, NStep<Row>>,
-    /// The step at hand.
+    /// The newest step, reused for the next.
     last: Row,
 }
 
@@ -27,19 +27,20 @@ impl Steps {
         Self { options, streams: HashMap::new(), last: Row::new() }
     }
 
-    /// Take one step per row of `columns`, of the environments `streams`.
+    /// Take in one step per row of `columns`, of the environments `streams`, and return the transitions that it
+    /// completes.
     pub(super) fn take(&mut self, schema: &Schema, columns: &[&[u8]], streams: &[i64]) -> Complete {
         let Self { options, streams: memories, last } = self;
         let fields = schema.fields();
         let mut complete = Complete { columns: vec![Vec::new(); fields.len()], rows: 0 };
         let position = |name: &str| schema.position(name).expect("checked with the options");
         let reward_at = position(&options.reward);
-        // What lies behind a transition is what lies behind its last step.
+        // Fields that a transition takes from its last step.
         let behind = options.next_fields.iter().map(String::as_str).chain([&*options.terminated]).chain(options.truncated.as_deref());
         let behind: Vec<usize> = behind.map(position).collect();
         last.resize(fields.len(), Vec::new());
         for (row, &stream) in streams.iter().enumerate() {
-            // All that follows is worked out from a copy: what was handed over may change meanwhile.
+            // All that follows uses a copy: the caller's bytes may change meanwhile.
             for ((value, column), field) in last.iter_mut().zip(columns).zip(fields) {
                 value.clear();
                 value.extend_from_slice(&column[row * field.size_bytes()..][..field.size_bytes()]);
@@ -70,7 +71,7 @@ impl Steps {
         complete
     }
 
-    /// Forget the steps on their way, of these streams or of all.
+    /// Drop the steps that wait for more, of these streams or of all.
     pub(super) fn forget(&mut self, streams: Option<&[i64]>) {
         match streams {
             Some(streams) => self.streams.retain(|stream, _| !streams.contains(stream)),

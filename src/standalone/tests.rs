@@ -9,7 +9,7 @@ use crate::segment::processes::Role;
 
 const ROWS: usize = 64;
 
-fn replay(shared: bool) -> Standalone {
+fn replay(shared: bool) -> ReplayHandle {
     let fields = vec![FieldOptions { name: "value".into(), element: "f32".into(), shape: Vec::new(), stack: 0 }];
     let options = Options {
         capacity: 256,
@@ -25,32 +25,32 @@ fn replay(shared: bool) -> Standalone {
         fields,
         steps: None,
     };
-    Standalone::create(options, shared, Some(1)).unwrap()
+    ReplayHandle::create(options, shared, Some(1)).unwrap()
 }
 
 fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
     work(Patience::new(Some(Duration::from_secs(60)), &mut || true))
 }
 
-fn add(replay: &Standalone, column: &[u8], rows: usize) -> Vec<i64> {
+fn add(replay: &ReplayHandle, column: &[u8], rows: usize) -> Vec<i64> {
     let mut slots = Vec::new();
     patience(|patience| replay.add(&[column], rows, None, &[], patience, &mut slots)).unwrap();
     slots
 }
 
-fn filled(shared: bool) -> Standalone {
+fn filled(shared: bool) -> ReplayHandle {
     let replay = replay(shared);
     assert_eq!(add(&replay, &[0; 4 * ROWS], ROWS).len(), ROWS);
     replay
 }
 
 /// Let a living process have the repairer's word.
-fn begin_repair(replay: &Standalone) {
+fn begin_repair(replay: &ReplayHandle) {
     replay.control().repairer().store(NamedProcess::this().word(), Ordering::SeqCst);
 }
 
 /// Do `work` while somebody repairs for a moment.
-fn beside_a_repair<T>(replay: &Standalone, work: impl FnOnce() -> T) -> T {
+fn beside_a_repair<T>(replay: &ReplayHandle, work: impl FnOnce() -> T) -> T {
     begin_repair(replay);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -61,12 +61,12 @@ fn beside_a_repair<T>(replay: &Standalone, work: impl FnOnce() -> T) -> T {
     })
 }
 
-fn is_exact(replay: &Standalone) -> bool {
+fn is_exact(replay: &ReplayHandle) -> bool {
     replay.view().tree().unwrap().audit().is_exact()
 }
 
-/// Set priorities as `Standalone::update` does, until a panic in the middle.
-fn update_half(replay: &Standalone) {
+/// Set priorities as `ReplayHandle::update` does, until a panic in the middle.
+fn update_half(replay: &ReplayHandle) {
     let sides = replay.sides();
     let halfway = catch_unwind(AssertUnwindSafe(|| {
         patience(|mut patience| {
@@ -109,7 +109,7 @@ fn sums_that_a_panic_left_are_shown_to_nobody() {
 #[test]
 fn whoever_leaves_after_a_panic_leaves_a_whole_replay_and_a_free_place() {
     let replay = filled(true);
-    let other = Standalone::open(replay.name().unwrap(), None).unwrap();
+    let other = ReplayHandle::open(replay.name().unwrap(), None).unwrap();
     update_half(&other);
     drop(other);
     assert!(is_exact(&replay));
@@ -133,7 +133,7 @@ fn what_a_panic_left_staged_is_not_mistaken_for_what_is_added_next() {
 
 #[test]
 fn a_tree_is_whole_after_a_panic_of_whoever_changed_it() {
-    let tree = StandaloneTree::new(1_000).unwrap();
+    let tree = OwnedSumTree::new(1_000).unwrap();
     let leaves: Vec<i64> = (0..100).collect();
     tree.update(&leaves, &[3.0; 100]).unwrap();
     let halfway = catch_unwind(AssertUnwindSafe(|| {
@@ -166,7 +166,7 @@ fn what_others_added_while_a_replay_was_saved_is_known_once_it_is_loaded() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     replay.save(file.path()).unwrap();
-    let loaded = Standalone::load(file.path(), false, None, Some(1)).unwrap();
+    let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
     assert_eq!(loaded.len(), ROWS);
     assert_eq!(loaded.priorities(None).unwrap().iter().sum::<f64>(), loaded.total_priority());
     let added = add(&loaded, &[0; 4], 1);
@@ -180,18 +180,18 @@ fn who_drew_before_a_replay_was_saved_is_not_missed_once_it_is_loaded() {
     patience(|patience| replay.sample(&mut rows.as_rows(), None, patience)).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     replay.save(file.path()).unwrap();
-    let loaded = Standalone::load(file.path(), true, None, Some(1)).unwrap();
+    let loaded = ReplayHandle::load(file.path(), true, None, Some(1)).unwrap();
     assert_eq!((loaded.sampled(), loaded.options().participants), (8, 2));
-    assert_eq!(loaded.company.nobody_draws(&loaded.segment), None, "who draws is still to come");
-    let judge = Standalone::open(loaded.name().unwrap(), None).unwrap();
+    assert_eq!(loaded.sharing.nobody_draws(&loaded.segment), None, "who draws is still to come");
+    let judge = ReplayHandle::open(loaded.name().unwrap(), None).unwrap();
     patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
     drop(judge);
-    assert_eq!(loaded.company.nobody_draws(&loaded.segment), None, "who has judged has not drawn");
+    assert_eq!(loaded.sharing.nobody_draws(&loaded.segment), None, "who has judged has not drawn");
     let mut rows = loaded.batch(8);
     patience(|patience| loaded.sample(&mut rows.as_rows(), None, patience)).unwrap();
-    let feeder = Standalone::open(loaded.name().unwrap(), None).unwrap();
+    let feeder = ReplayHandle::open(loaded.name().unwrap(), None).unwrap();
     drop(loaded);
-    assert_eq!(feeder.company.nobody_draws(&feeder.segment), Some(true));
+    assert_eq!(feeder.sharing.nobody_draws(&feeder.segment), Some(true));
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
     let learner = filled(true);
     let mut rows = learner.batch(8);
     patience(|patience| learner.sample(&mut rows.as_rows(), None, patience)).unwrap();
-    let [feeder, judge] = [(), ()].map(|()| Standalone::open(learner.name().unwrap(), None).unwrap());
+    let [feeder, judge] = [(), ()].map(|()| ReplayHandle::open(learner.name().unwrap(), None).unwrap());
     patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
-    let nobody_draws = || feeder.company.nobody_draws(&feeder.segment);
+    let nobody_draws = || feeder.sharing.nobody_draws(&feeder.segment);
     assert_eq!(nobody_draws(), None, "the learner does");
     drop(learner);
     assert_eq!(nobody_draws(), Some(false), "the judge may be about to");
@@ -213,8 +213,8 @@ fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
 fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let alone = Options { participants: 1, ..replay(false).options().clone() };
-    Standalone::create(alone, false, Some(1)).unwrap().save(file.path()).unwrap();
-    let participants = |shared, given| Standalone::load(file.path(), shared, given, Some(1)).unwrap().options().participants;
+    ReplayHandle::create(alone, false, Some(1)).unwrap().save(file.path()).unwrap();
+    let participants = |shared, given| ReplayHandle::load(file.path(), shared, given, Some(1)).unwrap().options().participants;
     assert_eq!((participants(true, None), participants(true, Some(3)), participants(false, Some(3))), (DEFAULT_PARTICIPANTS, 3, 1));
 }
 
@@ -228,21 +228,21 @@ fn names_of_what_was_cleared_are_stale() {
     patience(|patience| replay.clear(patience)).unwrap();
     let update = |names: Option<&[i64]>, stale| patience(|patience| replay.update(&slots, names, &[1.0; 8], stale, patience));
     assert_eq!(update(Some(&generations), Stale::Ignore).unwrap(), 8);
-    assert!(matches!(update(Some(&generations), Stale::Refuse), Err(StandaloneError::Stale { stale: 8, .. })));
-    assert!(matches!(update(None, Stale::Ignore), Err(StandaloneError::EmptySlot { .. })));
+    assert!(matches!(update(Some(&generations), Stale::Refuse), Err(ReplayError::Stale { stale: 8, .. })));
+    assert!(matches!(update(None, Stale::Ignore), Err(ReplayError::EmptySlot { .. })));
     // What the leaves of empty slots are marked with is no name.
-    for nobodys in [0, -1, 1 << 25] {
-        assert_eq!(update(Some(&[nobodys; 8]), Stale::Ignore).unwrap(), 8, "generation {nobodys}");
-        assert!(matches!(update(Some(&[nobodys; 8]), Stale::Refuse), Err(StandaloneError::Stale { stale: 8, .. })));
+    for unowned in [0, -1, 1 << 25] {
+        assert_eq!(update(Some(&[unowned; 8]), Stale::Ignore).unwrap(), 8, "generation {unowned}");
+        assert!(matches!(update(Some(&[unowned; 8]), Stale::Refuse), Err(ReplayError::Stale { stale: 8, .. })));
     }
     assert_eq!(replay.priorities(Some(&slots)).unwrap(), [0.0; 8]);
 }
 
 /// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.
-fn of_the_dead() -> Standalone {
+fn of_the_dead() -> ReplayHandle {
     let options = Options { participants: 1, ..replay(true).options().clone() };
-    let replay = Standalone::create(options, true, Some(1)).unwrap();
-    let writer = Standalone::open(replay.name().unwrap(), None).unwrap();
+    let replay = ReplayHandle::create(options, true, Some(1)).unwrap();
+    let writer = ReplayHandle::open(replay.name().unwrap(), None).unwrap();
     add(&writer, &[0; 4], 1);
     drop(writer);
     for place in replay.segment.processes().iter() {
@@ -268,17 +268,17 @@ fn whoever_waits_for_the_place_of_a_dead_process_is_asked_whether_to_wait_on() {
         [added.unwrap_err(), drawn.unwrap_err()]
     };
     let interrupted = ends(None, &mut || false);
-    assert!(matches!(interrupted, [StandaloneError::Interrupted, StandaloneError::Interrupted]), "{interrupted:?}");
+    assert!(matches!(interrupted, [ReplayError::Interrupted, ReplayError::Interrupted]), "{interrupted:?}");
     let mut looks = 0;
     let late = ends(Some(Duration::ZERO), &mut || {
         looks += 1;
         true
     });
-    assert!(matches!(late, [StandaloneError::Repairing { .. }, StandaloneError::Repairing { .. }]), "{late:?}");
+    assert!(matches!(late, [ReplayError::Repairing { .. }, ReplayError::Repairing { .. }]), "{late:?}");
     assert_eq!(looks, 2, "one each, since no time was left");
     replay.close();
     let closed = ends(None, &mut || true);
-    assert!(matches!(closed, [StandaloneError::Closed, StandaloneError::Closed]), "{closed:?}");
+    assert!(matches!(closed, [ReplayError::Closed, ReplayError::Closed]), "{closed:?}");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn clearing_waits_for_whoever_repairs() {
     let replay = filled(true);
     begin_repair(&replay);
     let told = replay.clear(Patience::new(Some(Duration::from_millis(10)), &mut || true));
-    assert!(matches!(told, Err(StandaloneError::Repairing { pid }) if pid == std::process::id()), "{told:?}");
+    assert!(matches!(told, Err(ReplayError::Repairing { pid }) if pid == std::process::id()), "{told:?}");
     beside_a_repair(&replay, || patience(|patience| replay.clear(patience)).unwrap());
     assert!(replay.is_empty());
 }
@@ -295,7 +295,7 @@ fn clearing_waits_for_whoever_repairs() {
 fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
     let mut options = replay(false).options().clone();
     (options.samples_per_insert, options.error_band, options.min_size) = (Some(1.0), 1.0, 1);
-    let replay = Standalone::create(options, false, Some(1)).unwrap();
+    let replay = ReplayHandle::create(options, false, Some(1)).unwrap();
     let add_for = |seconds: f32| {
         let timeout = Duration::from_secs_f32(seconds);
         replay.add(&[&[0; 4]], 1, None, &[], Patience::new(Some(timeout), &mut || true), &mut Vec::new())
@@ -308,8 +308,8 @@ fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
             std::thread::yield_now();
         }
         let second = add_for(0.1);
-        assert!(matches!(second, Err(StandaloneError::RateLimited { .. })), "{second:?}");
-        assert!(matches!(first.join().unwrap(), Err(StandaloneError::RateLimited { .. })));
+        assert!(matches!(second, Err(ReplayError::RateLimited { .. })), "{second:?}");
+        assert!(matches!(first.join().unwrap(), Err(ReplayError::RateLimited { .. })));
     });
 }
 
@@ -317,12 +317,12 @@ fn a_second_thread_that_adds_is_told_of_the_rate_limiter_too() {
 fn stopping_a_replay_whose_sums_are_wrong_does_not_make_them_right() {
     let replay = filled(true);
     replay.control().set_run_state(RunState::Poisoned);
-    assert!(matches!(replay.stop(), Err(StandaloneError::Inexact)));
+    assert!(matches!(replay.stop(), Err(ReplayError::Inexact)));
     let mut rows = replay.batch(1);
     let drawn = patience(|patience| replay.sample(&mut rows.as_rows(), None, patience));
-    assert!(matches!(drawn, Err(StandaloneError::Inexact)), "{drawn:?}");
+    assert!(matches!(drawn, Err(ReplayError::Inexact)), "{drawn:?}");
     patience(|patience| replay.clear(patience)).unwrap();
     replay.stop().unwrap();
     let added = patience(|patience| replay.add(&[&[0; 4]], 1, None, &[], patience, &mut Vec::new()));
-    assert!(matches!(added, Err(StandaloneError::Stopped)), "{added:?}");
+    assert!(matches!(added, Err(ReplayError::Stopped)), "{added:?}");
 }

@@ -3,24 +3,24 @@
 use std::time::{Duration, Instant};
 
 use super::patience::{GivenUp, Patience};
-use super::{Standalone, StandaloneError};
+use super::{ReplayError, ReplayHandle};
 use crate::replay::leaderless;
 use crate::sync::Ordering;
 
-/// How often a process that waits looks after the others.
+/// How often a process that waits repairs after others that have died.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Pause before the next attempt at what somebody else who repairs is in the way of.
+/// Pause before the next attempt at something that another process's repair is in the way of.
 const PAUSE: Duration = Duration::from_millis(1);
 
-impl Standalone {
-    /// Wait for the rate limiter, unless `look`, which is asked now and then, finds why not to. Looks after the others
-    /// meanwhile: a dead one may stand first in line.
+impl ReplayHandle {
+    /// Wait for the rate limiter, unless `look`, which is called now and then, finds a reason not to. Repairs after
+    /// other processes meanwhile: a dead one may stand first in line.
     pub(super) fn wait(
         &self,
         patience: &mut Patience<'_>,
         wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
-        mut look: impl FnMut(&Patience<'_>) -> Option<StandaloneError>,
-    ) -> Result<(), StandaloneError> {
+        mut look: impl FnMut(&Patience<'_>) -> Option<ReplayError>,
+    ) -> Result<(), ReplayError> {
         let mut next_look = None;
         let look = |patience: &Patience<'_>| {
             let now = Instant::now();
@@ -28,27 +28,27 @@ impl Standalone {
                 return None;
             }
             next_look = Some(now + LOOK_INTERVAL);
-            self.company.repair_after_the_dead(&self.segment, &self.schema);
+            self.sharing.repair_after_the_dead(&self.segment, &self.schema);
             look(patience)
         };
         self.wait_patiently(patience, wait, look, || self.rate_limited())
     }
 
-    /// What is said to whom the rate limiter held back for too long.
-    pub(super) fn rate_limited(&self) -> StandaloneError {
-        StandaloneError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size }
+    /// The error for a call that the rate limiter has held back for too long.
+    pub(super) fn rate_limited(&self) -> ReplayError {
+        ReplayError::RateLimited { inserted: self.inserted(), sampled: self.sampled(), min_size: self.limiter.min_size }
     }
 
-    /// Wait while somebody repairs. Before an operation, since nobody can be interrupted in it.
-    pub(super) fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
-        // A copy of a replay is repaired before anybody waits for whoever repaired the original.
+    /// Wait while another process repairs. To be called before an operation, since an operation cannot be interrupted.
+    pub(super) fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), ReplayError> {
+        // A forked copy is repaired first: the process that repaired the original does not repair the copy.
         self.sides();
-        let late = || StandaloneError::unrepaired(&self.segment);
+        let late = || ReplayError::unrepaired(&self.segment);
         self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.segment, &self.schema, idle), |_| None, late)
     }
 
-    /// Wait a moment for somebody else who repairs.
-    pub(super) fn wait_for_repairer(&self, patience: &mut Patience<'_>) -> Result<(), StandaloneError> {
+    /// Wait a moment for another process that repairs.
+    pub(super) fn wait_for_repairer(&self, patience: &mut Patience<'_>) -> Result<(), ReplayError> {
         self.wait_patiently(
             patience,
             |idle| {
@@ -56,7 +56,7 @@ impl Standalone {
                 idle()
             },
             |_| None,
-            || StandaloneError::unrepaired(&self.segment),
+            || ReplayError::unrepaired(&self.segment),
         )
     }
 
@@ -64,18 +64,18 @@ impl Standalone {
         &self,
         patience: &mut Patience<'_>,
         wait: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
-        mut look: impl FnMut(&Patience<'_>) -> Option<StandaloneError>,
-        late: impl Fn() -> StandaloneError,
-    ) -> Result<(), StandaloneError> {
+        mut look: impl FnMut(&Patience<'_>) -> Option<ReplayError>,
+        late: impl Fn() -> ReplayError,
+    ) -> Result<(), ReplayError> {
         let mut reason = None;
         let went_on = wait(&mut || {
             reason = if self.is_closing.load(Ordering::Relaxed) {
-                Some(StandaloneError::Closed)
+                Some(ReplayError::Closed)
             } else {
                 match patience.given_up() {
-                    Some(GivenUp::Interrupted) => Some(StandaloneError::Interrupted),
+                    Some(GivenUp::Interrupted) => Some(ReplayError::Interrupted),
                     Some(GivenUp::Late) => Some(late()),
-                    None => self.company.is_lost().or_else(|| look(patience)),
+                    None => self.sharing.is_lost().or_else(|| look(patience)),
                 }
             };
             reason.is_none()
@@ -83,7 +83,7 @@ impl Standalone {
         if went_on {
             return Ok(());
         }
-        // Else the state of the run ended it.
-        Err(reason.or_else(|| self.company.check_open(&self.segment).err()).unwrap_or(StandaloneError::Stopped))
+        // Without a reason, the state of the run has ended the wait.
+        Err(reason.or_else(|| self.sharing.check_open(&self.segment).err()).unwrap_or(ReplayError::Stopped))
     }
 }

@@ -6,7 +6,7 @@
 use crate::support::shared::{CAPACITY, Shared, add, options, patience, update};
 use crate::support::traced::{Snapshot, Traced, report, sweep};
 use shoal::replay::{ReplayView, leaderless};
-use shoal::standalone::{FieldOptions, Standalone};
+use shoal::standalone::{FieldOptions, ReplayHandle};
 
 /// Take `child` through its operation. Wherever it stands it is left alone while it lives, and its death there is
 /// repaired; then `added` of its own numbers are there at least, and all of them at most.
@@ -84,7 +84,7 @@ fn every_writer_can_hold_a_frame_and_one_is_left() {
         let mut options = options();
         options.fields = vec![FieldOptions { name: "image".into(), element: "u8".into(), shape: vec![4], stack: 1 }];
         (options.participants, options.capacity, options.frames) = (8, 16, frames);
-        Standalone::create(options, false, Some(1))
+        ReplayHandle::create(options, false, Some(1))
     };
     let refused = frames(8).err().expect("eight writers could hold every frame").to_string();
     assert_eq!(refused, "frame_capacity is 8; it must be between 9 and 16777216");

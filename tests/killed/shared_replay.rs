@@ -15,7 +15,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, system};
-use shoal::standalone::{Patience, Stale, Standalone, StandaloneError};
+use shoal::standalone::{Patience, ReplayError, ReplayHandle, Stale};
 use shoal::sync::{AtomicBool, Ordering};
 
 /// A participant that stands still behind the gate, which it has closed to repair after another one.
@@ -47,15 +47,15 @@ fn whoever_meets_a_stopped_repairer_is_told_so_and_goes_on_once_it_does() {
     let shared = Shared::new();
     let number = 5i32.to_ne_bytes();
     let repairer = stopped_behind_the_gate(&shared);
-    let is_told = |result: Result<(), StandaloneError>| {
+    let is_told = |result: Result<(), ReplayError>| {
         let error = result.expect_err("the gate is closed");
-        assert!(matches!(error, StandaloneError::Repairing { pid } if pid == repairer.pid()), "{error}");
+        assert!(matches!(error, ReplayError::Repairing { pid } if pid == repairer.pid()), "{error}");
         assert!(error.to_string().contains(&format!("kill -CONT {}", repairer.pid())), "{error}");
     };
     is_told(briefly(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new())));
     is_told(briefly(|patience| shared.held.update(&[0], None, &[2.0], Stale::Ignore, patience).map(|_| ())));
     let given_up = interrupted(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
-    assert!(matches!(given_up, Err(StandaloneError::Interrupted)), "{given_up:?}");
+    assert!(matches!(given_up, Err(ReplayError::Interrupted)), "{given_up:?}");
     assert_eq!(shared.held.inserted(), crate::support::shared::OLDER as u64, "nothing was added");
     repairer.finish();
     add(&shared.held, 100..103, &mut Vec::new());
@@ -143,7 +143,7 @@ fn a_child_in_another_pid_namespace_takes_nobody_for_dead_and_is_told_so() {
             let number = 5i32.to_ne_bytes();
             let added = briefly(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
             assert!(before.is_current(&shared.segment), "a living participant was repaired after");
-            assert!(matches!(added, Err(StandaloneError::Segment(_))), "{added:?}");
+            assert!(matches!(added, Err(ReplayError::Segment(_))), "{added:?}");
             0
         });
         i32::from(!system::wait_for_children(&[elsewhere.expect("fork")]))
@@ -182,19 +182,19 @@ fn names_of_before_it_was_emptied_change_nothing() {
     let errors = vec![9.0; slots.len()];
     let update = |generations, stale| patience(|patience| held.update(&slots, generations, &errors, stale, patience));
     let refused = update(Some(&generations), Stale::Refuse);
-    assert!(matches!(refused, Err(StandaloneError::Stale { stale: 4, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ReplayError::Stale { stale: 4, .. })), "{refused:?}");
     assert_eq!(update(Some(&generations), Stale::Ignore).expect("stale names are left out"), 4);
     for refused in [update(None, Stale::Refuse), update(None, Stale::Ignore)] {
-        assert!(matches!(refused, Err(StandaloneError::EmptySlot { inserted: 0, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ReplayError::EmptySlot { inserted: 0, .. })), "{refused:?}");
     }
     assert_eq!((held.total_priority(), held.len()), (0.0, 0));
     let nothing = patience(|patience| held.sample(&mut batch.as_rows(), None, patience));
-    assert!(matches!(nothing, Err(StandaloneError::Sample(SampleError::Empty))), "{nothing:?}");
+    assert!(matches!(nothing, Err(ReplayError::Sample(SampleError::Empty))), "{nothing:?}");
     // The same slots, written anew.
     add(held, 0..CAPACITY as i32, &mut Vec::new());
     let total = held.total_priority();
     let stale = update(Some(&generations), Stale::Refuse);
-    assert!(matches!(stale, Err(StandaloneError::Stale { stale, .. }) if stale == slots.len()), "{stale:?}");
+    assert!(matches!(stale, Err(ReplayError::Stale { stale, .. }) if stale == slots.len()), "{stale:?}");
     assert_eq!(update(Some(&generations), Stale::Ignore).expect("stale names are left out"), slots.len() as u64);
     assert_eq!(held.total_priority(), total);
     assert_eq!(update(None, Stale::Refuse).expect("what is there now"), 0);
@@ -219,7 +219,7 @@ fn whatever_a_replay_holds_when_it_is_saved_can_be_drawn_when_it_is_loaded() {
         let without = shared.held.priorities(None).expect("priorities").iter().filter(|&&priority| priority == 0.0).count();
         between += usize::from(without > 0);
         shared.held.save(&path).expect("a file");
-        let loaded = Standalone::load(&path, false, None, Some(3)).expect("the same file");
+        let loaded = ReplayHandle::load(&path, false, None, Some(3)).expect("the same file");
         let saved = (0..CAPACITY as i64).filter(|&slot| {
             let mut batch = loaded.batch(1);
             loaded.get(&[slot], &mut batch.as_rows()).is_ok()
@@ -244,12 +244,12 @@ fn an_opened_replay_is_there_for_others_too_whenever_the_last_one_leaves() {
                 let mut name = [0; 120];
                 load_bytes(name_words, &mut name);
                 let name = String::from_utf8_lossy(&name);
-                let opened = Standalone::open(name.trim_end_matches('\0'), Some(1));
+                let opened = ReplayHandle::open(name.trim_end_matches('\0'), Some(1));
                 outcome.store(if opened.is_ok() { OPENED } else { REFUSED }, Ordering::SeqCst);
                 std::mem::forget(opened);
             }
         });
-        let held = Standalone::create(options(), true, Some(1)).expect("a small replay");
+        let held = ReplayHandle::create(options(), true, Some(1)).expect("a small replay");
         let name = held.name().expect("a shared replay").to_owned();
         let mut bytes = [0; 120];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
@@ -306,12 +306,12 @@ fn a_tree_that_is_not_exact_after_a_repair_is_trained_on_by_nobody_until_it_is_e
     let held = &shared.held;
     let number = 5i32.to_ne_bytes();
     let added = patience(|patience| held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
-    assert!(matches!(added, Err(StandaloneError::Inexact)), "{added:?}");
+    assert!(matches!(added, Err(ReplayError::Inexact)), "{added:?}");
     let updated = patience(|patience| held.update(&[0], None, &[1.0], Stale::Ignore, patience));
-    assert!(matches!(updated, Err(StandaloneError::Inexact)), "{updated:?}");
+    assert!(matches!(updated, Err(ReplayError::Inexact)), "{updated:?}");
     let mut batch = held.batch(2);
     let drawn = patience(|patience| held.sample(&mut batch.as_rows(), None, patience));
-    assert!(matches!(drawn, Err(StandaloneError::Inexact)), "{drawn:?}");
+    assert!(matches!(drawn, Err(ReplayError::Inexact)), "{drawn:?}");
     patience(|patience| held.clear(patience)).expect("nobody else is there");
     add(held, 0..CAPACITY as i32, &mut Vec::new());
     assert!(patience(|patience| held.sample(&mut batch.as_rows(), None, patience)).is_ok());

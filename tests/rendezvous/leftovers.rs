@@ -18,7 +18,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, mkfifo};
 use shoal::rendezvous::{Listener, Liveliness, RendezvousError, remove_dead_replays};
 use shoal::segment::{Segment, system};
-use shoal::standalone::Standalone;
+use shoal::standalone::ReplayHandle;
 use shoal::sync::{AtomicU64, Ordering};
 
 use super::support::object::{Object, ended_process, name_of, path_of};
@@ -329,8 +329,8 @@ fn an_object_that_is_cut_while_it_is_looked_at_ends_nobody() {
 }
 
 /// A shared replay that other processes may open by its name.
-fn shared_replay() -> Standalone {
-    Standalone::create(options(), true, None).unwrap()
+fn shared_replay() -> ReplayHandle {
+    ReplayHandle::create(options(), true, None).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use shoal::replay::{Batch, Reader, Schema};
 use shoal::segment::Segment;
 use shoal::segment::processes::SlotState;
-use shoal::standalone::{FieldOptions, Options, Patience, Schedule, Stale, Standalone};
+use shoal::standalone::{FieldOptions, Options, Patience, ReplayHandle, Schedule, Stale};
 
 use super::{Run, Sizes};
 
@@ -22,7 +22,7 @@ pub struct Shared {
     /// Its memory. Given up before `held` is, which leaves last and removes it.
     pub segment: Segment,
     /// This process's hold on it.
-    pub held: Standalone,
+    pub held: ReplayHandle,
     /// Its fields.
     pub schema: Schema,
     /// Holds the watchdog, and keeps other tests of this program from forking meanwhile.
@@ -53,13 +53,13 @@ pub fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
 }
 
 /// Add numbers; `slots` is told where they went.
-pub fn add(held: &Standalone, numbers: std::ops::Range<i32>, slots: &mut Vec<i64>) {
+pub fn add(held: &ReplayHandle, numbers: std::ops::Range<i32>, slots: &mut Vec<i64>) {
     let column: Vec<u8> = numbers.clone().flat_map(i32::to_ne_bytes).collect();
     patience(|patience| held.add(&[&column], numbers.len(), None, &[], patience, slots)).expect("room");
 }
 
 /// Give the transitions in `slots` other errors, whatever they are now.
-pub fn update(held: &Standalone, slots: &[i64], errors: &[f32]) {
+pub fn update(held: &ReplayHandle, slots: &[i64], errors: &[f32]) {
     patience(|patience| held.update(slots, None, errors, Stale::Ignore, patience)).expect("transitions");
 }
 
@@ -72,7 +72,7 @@ impl Shared {
     /// As [`Self::new`], with room for so many.
     pub fn for_participants(participants: usize) -> Self {
         let run = Run::new(Sizes::default());
-        let held = Standalone::create(Options { participants, ..options() }, true, Some(1)).expect("a small replay");
+        let held = ReplayHandle::create(Options { participants, ..options() }, true, Some(1)).expect("a small replay");
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
         let schema = held.schema().clone();
         for first in (0..OLDER).step_by(4) {
@@ -83,8 +83,8 @@ impl Shared {
     }
 
     /// Another hold on it.
-    pub fn open(&self) -> Standalone {
-        Standalone::open(self.held.name().expect("a shared replay"), Some(2)).expect("a replay that is there")
+    pub fn open(&self) -> ReplayHandle {
+        ReplayHandle::open(self.held.name().expect("a shared replay"), Some(2)).expect("a replay that is there")
     }
 
     /// Places in the process table that nobody has.

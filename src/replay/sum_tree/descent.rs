@@ -1,9 +1,9 @@
 //! From targets to leaves, a batch at a time.
 //!
-//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So some dozens
-//! of targets descend together, level by level, each asking for the memory of its next level while the others are looked at,
-//! and the child is chosen without branches. Near the root, where a batch has more targets than a level has nodes, one walk
-//! over the level serves them all, or a search among its running totals.
+//! Two things make a descent slow: it waits for memory at every level, and no branch in it can be predicted. So some
+//! dozens of targets descend together, level by level, each asking for the memory of its next level while the others
+//! are looked at, and the child is chosen without branches. Near the root, where a batch has more targets than a
+//! level has nodes, one walk over the level serves them all, or a search among its running totals.
 
 use super::{PRIORITY_MASK, SumTree};
 use crate::segment::system::prefetch;
@@ -34,7 +34,10 @@ const BLOCK: usize = 4;
 #[inline(always)]
 fn choose<const K: usize>(group: &[AtomicU64], mask: u64, target: u64) -> Option<(usize, u64)> {
     let (blocks, _) = group[..K].as_chunks::<BLOCK>();
-    let (mut block, mut passed, mut prefix, mut signs) = (0, 0, 0u64, 0);
+    let mut block = 0;
+    let mut passed = 0;
+    let mut prefix = 0u64;
+    let mut signs = 0;
     for siblings in &blocks[..K / BLOCK - 1] {
         let sums = siblings.each_ref().map(|sibling| sibling.load(Ordering::Relaxed) & mask);
         signs |= sums[0] | sums[1] | sums[2] | sums[3];
@@ -59,8 +62,8 @@ fn choose<const K: usize>(group: &[AtomicU64], mask: u64, target: u64) -> Option
     Some((block * BLOCK + child, target - passed))
 }
 
-/// As `choose`, for a group whose sums are on their way: those that are negative for a moment count as zero, and where
-/// the parent promised more than its children hold the last live child is chosen.
+/// As `choose`, for a group whose sums are changing: sums that are negative for a moment count as zero, and if the
+/// parent promised more than its children hold, the last child that is not zero is chosen.
 #[cold]
 fn choose_carefully(group: &[AtomicU64], mask: u64, mut target: u64) -> Option<(usize, u64)> {
     let mut last = None;
@@ -78,9 +81,9 @@ fn choose_carefully(group: &[AtomicU64], mask: u64, mut target: u64) -> Option<(
 }
 
 impl SumTree<'_> {
-    /// Find the leaf that each target (in `0..total`) falls on. Dozens of them descend one level at a time, so that
-    /// their cache misses overlap. A leaf whose group held only zeros is returned as `None`'s stand-in
-    /// [`SumTree::NOWHERE`]: its target has to be drawn again.
+    /// Find the leaf that each target (in `0..total`) falls on. Dozens of targets descend one level at a time, so
+    /// that their cache misses overlap. A target that met only zeros gets [`SumTree::NOWHERE`], and has to be drawn
+    /// again.
     pub fn find(&self, targets: &mut [u64], leaves: &mut [usize]) {
         match self.fanout {
             4 => self.descend::<4>(targets, leaves),
@@ -91,25 +94,27 @@ impl SumTree<'_> {
         }
     }
 
-    /// As [`Self::find`] of targets in `0..leaf_sum()`, going by the leaves alone: right whatever the sums are, in a walk over all leaves.
-    /// The targets are sorted meanwhile.
+    /// As [`Self::find`], of targets in `0..leaf_sum()`, by the leaves alone: right whatever the sums are, in one
+    /// walk over all leaves. Sorts the targets.
     #[cold]
     pub fn find_by_leaves(&self, targets: &mut [u64], leaves: &mut [usize]) {
         targets.sort_unstable();
         let priority = |leaf: usize| self.levels[0][leaf].load(Ordering::Relaxed) & PRIORITY_MASK;
-        let (mut leaf, mut passed, mut here) = (0, 0, priority(0));
+        let mut leaf = 0;
+        let mut passed = 0;
+        let mut here = priority(0);
         for (target, place) in targets.iter().zip(leaves) {
             while *target - passed >= here && leaf + 1 < self.capacity {
                 passed += here;
                 leaf += 1;
                 here = priority(leaf);
             }
-            // Leaves have changed since they were added up, and hold less now.
+            // The leaves may have changed since they were added up, and hold less now.
             *place = if *target - passed < here { leaf } else { Self::NOWHERE };
         }
     }
 
-    /// Where a target falls that met only zeros.
+    /// In place of a leaf, for a target that met only zeros.
     pub const NOWHERE: usize = usize::MAX;
 
     fn descend<const K: usize>(&self, targets: &mut [u64], leaves: &mut [usize]) {
@@ -133,7 +138,7 @@ impl SumTree<'_> {
         }
     }
 
-    /// Take targets from nodes at the depth `top` to leaves, all of them one level at a time.
+    /// Take targets from nodes at depth `top` to leaves, all of them one level at a time.
     fn descend_from<const K: usize>(&self, top: usize, targets: &mut [u64], nodes: &mut [usize]) {
         for depth in (0..top).rev() {
             let level = self.levels[depth];
@@ -162,10 +167,10 @@ impl SumTree<'_> {
         }
     }
 
-    /// Where a batch enters: at the lowest level that has about as many nodes as there are targets, since looking at each
-    /// of these nodes once costs less than looking at a whole group for each target and level above. Where the targets are
-    /// in ascending order, as those of a stratified batch are, one walk over the level serves them all; others are searched
-    /// for among its running totals.
+    /// Where a batch enters: at the lowest level that has about as many nodes as there are targets, since looking at
+    /// each of these nodes once costs less than looking at a whole group for each target and level above. If the
+    /// targets are in ascending order, as those of a stratified batch are, one walk over the level serves them all;
+    /// otherwise each is searched for among the level's running totals.
     fn start(&self, targets: &[u64]) -> Start<'_> {
         let root = self.levels.len() - 1;
         let is_sorted = targets.is_sorted();
@@ -175,7 +180,8 @@ impl SumTree<'_> {
         if is_sorted {
             return Start::Walk(Walk { depth, level, below, node: 0, passed: 0, sum: sum_of(&level[0]) });
         }
-        let (mut totals, mut total) = ([0; SEARCHED], 0u64);
+        let mut totals = [0; SEARCHED];
+        let mut total = 0u64;
         for (place, node) in totals.iter_mut().zip(level) {
             total += sum_of(node);
             *place = total;
@@ -201,13 +207,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Take targets to their nodes: by halving, which the library does without branches.
+    /// Take targets to their nodes, by a binary search, which the library does without branches.
     fn place<const K: usize>(&self, targets: &mut [u64], nodes: &mut [usize]) {
         let totals = &self.totals[..self.count];
         for (target, place) in targets.iter_mut().zip(nodes) {
             let node = totals.partition_point(|total| *total <= *target);
             if node == totals.len() {
-                // Sums on their way promised more than the level holds.
+                // Sums that were changing promised more than the level holds.
                 *place = SumTree::NOWHERE;
                 continue;
             }
@@ -226,7 +232,7 @@ struct Walk<'a> {
     node: usize,
     /// Sum of the nodes before it.
     passed: u64,
-    /// Its own, as it was when the walk came to it.
+    /// Sum of the node itself, as it was when the walk came to it.
     sum: u64,
 }
 
@@ -242,7 +248,7 @@ impl Walk<'_> {
             }
             *target -= passed;
             if *target >= sum {
-                // Sums on their way promised more than the level holds.
+                // Sums that were changing promised more than the level holds.
                 *place = SumTree::NOWHERE;
                 continue;
             }

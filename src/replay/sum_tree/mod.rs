@@ -1,10 +1,10 @@
 //! The K-ary sum tree over priorities: exact, without locks, in batches.
 //!
 //! After PAL (Zhang et al. 2021): sibling groups on cache lines, only differences propagate. Ours keeps integers (see
-//! `priority`), merges the differences of a batch per parent (`propagation`), lets a batch descend together (`descent`), and
-//! carries in each leaf a tag of the generation that it belongs to, so that a late update of an overwritten transition fails
-//! its compare-and-swap instead of landing on the transition that came after it. What each of these gives is in
-//! `docs/sum-tree.md`.
+//! `priority`), merges the differences of a batch per parent (`propagation`), lets a batch descend together
+//! (`descent`), and carries in each leaf a tag of the generation that it belongs to, so that a late update of an
+//! overwritten transition fails its compare-and-swap instead of landing on the transition that came after it. What
+//! each of these gives is in `docs/sum-tree.md`.
 //!
 //! All accesses are Relaxed: a descent that meets a half-propagated sum ends on some live leaf or is drawn again, and
 //! what a leaf stands for is checked against the store, which has its own ordering.
@@ -86,18 +86,20 @@ impl<'a> SumTree<'a> {
         self.capacity
     }
 
-    /// Sum of all priorities, as the root has it; zero while a subtraction that overtook its addition makes it negative.
+    /// Sum of all priorities, as the root has it; zero while a subtraction that overtook its addition makes it
+    /// negative.
     pub fn total(&self) -> u64 {
         not_negative(self.root())
     }
 
-    /// Whether the root is negative, or nothing: whoever stands still between a leaf and the root has not added there yet what others have
-    /// taken away since. The sums are no guide then, for as long as that takes; the leaves are. They may be nothing, too.
+    /// Whether the root is negative or zero: a process that stands still between a leaf and the root has not added
+    /// there yet what others have subtracted since. For as long as that takes the sums are no guide, and the leaves
+    /// are. (They may add up to zero as well.)
     pub fn is_overdrawn(&self) -> bool {
         self.root().cast_signed() <= 0
     }
 
-    /// Sum of all priorities, as the leaves have it. A walk over all of them.
+    /// Sum of all priorities, as the leaves have it: a walk over all of them.
     pub fn leaf_sum(&self) -> u64 {
         self.levels[0].iter().map(|leaf| leaf.load(Ordering::Relaxed) & PRIORITY_MASK).fold(0, u64::wrapping_add)
     }
@@ -112,12 +114,12 @@ impl<'a> SumTree<'a> {
         (word >> PRIORITY_BITS == generation & TAG_MASK).then(|| Priority::from_bits(word))
     }
 
-    /// Priority in a leaf, whatever it belongs to.
+    /// Priority in a leaf, whatever generation it belongs to.
     pub fn raw_priority(&self, slot: usize) -> Priority {
         Priority::from_bits(self.levels[0][slot].load(Ordering::Relaxed))
     }
 
-    /// Tag of the generation that a leaf belongs to: to be given to [`Self::update`] in the place of a generation.
+    /// Tag of the generation that a leaf belongs to: [`Self::update`] takes it in place of a generation.
     pub(super) fn tag(&self, slot: usize) -> u64 {
         self.levels[0][slot].load(Ordering::Relaxed) >> PRIORITY_BITS
     }
@@ -127,15 +129,16 @@ impl<'a> SumTree<'a> {
         generation & TAG_MASK
     }
 
-    /// The tag of a leaf whose slot is empty. The store gives no slot a generation with this tag, so nobody's update fits it.
-    pub(super) const NOBODYS_TAG: u64 = 0;
+    /// The tag of a leaf without an owner: its slot is empty, or its row was taken. The store gives no row a
+    /// generation with this tag, so no update fits such a leaf.
+    pub(super) const UNOWNED_TAG: u64 = 0;
 
-    /// Whether no transition has this generation, and yet the leaves of empty slots have its tag.
-    pub(super) fn is_nobodys(generation: u64) -> bool {
-        Self::tag_of(generation) == Self::NOBODYS_TAG
+    /// Whether this generation has the tag of leaves without an owner: no transition has such a generation.
+    pub(super) fn is_unowned(generation: u64) -> bool {
+        Self::tag_of(generation) == Self::UNOWNED_TAG
     }
 
-    /// Let no leaf belong to anybody. Only while nobody updates.
+    /// Set every leaf and every sum to zero: no leaf has an owner then. Only while nobody updates.
     pub(super) fn empty(&self) {
         self.levels.iter().flat_map(|level| level.iter()).for_each(|node| node.store(0, Ordering::Relaxed));
     }
@@ -145,7 +148,7 @@ impl<'a> SumTree<'a> {
         self.levels[0][slot].store(leaf_word(generation, priority & PRIORITY_MASK), Ordering::Relaxed);
     }
 
-    /// Recompute every inner node from the leaves. Only while nobody updates: the supervisor does it behind the gate.
+    /// Recompute every inner node from the leaves. Only while nobody updates: a repair does it behind the gate.
     pub fn rebuild(&self) {
         for depth in 1..self.levels.len() {
             self.for_each_node(depth, |node, sum| node.store(sum, Ordering::Relaxed));

@@ -1,9 +1,10 @@
 //! Changes of leaves and, from there to the root, the differences that they make.
 //!
-//! An addition that other processes may make as well costs as much as twenty others, so each inner node gets as few as
-//! possible. On the lower levels, which are far larger than a batch, neighbours in the batch are merged: stratified samples
-//! and claimed slots come in ascending order, so there all meet that can. On the upper levels, which are no larger than the
-//! batch, all differences are gathered in private words first, whatever their order, and each node gets one addition.
+//! An addition that other processes may make as well costs as much as twenty others, so each inner node gets as few
+//! as possible. On the lower levels, which are far larger than a batch, neighbours in the batch are merged:
+//! stratified samples and claimed slots come in ascending order, so there all meet that can. On the upper levels,
+//! which are no larger than the batch, all differences are gathered in private words first, whatever their order, and
+//! each node gets one addition.
 
 use super::{PRIORITY_BITS, PRIORITY_MASK, SumTree, TAG_MASK, leaf_word};
 use crate::replay::priority::Priority;
@@ -20,7 +21,7 @@ const MOST_LEVELS: usize = 16;
 /// Differences on their way to the root; kept between batches so that none allocates.
 #[derive(Debug, Default)]
 pub struct Differences {
-    /// Of the lowest level that is gathered; zero between two batches.
+    /// One word for each node of the lowest level that is gathered; all zero between two batches.
     gathered: Vec<u64>,
 }
 
@@ -61,14 +62,14 @@ impl SumTree<'_> {
         })
     }
 
-    /// Take a priority that is not zero, if the leaf still belongs to `generation`: it belongs to nobody afterwards. Of several callers at
-    /// once one alone is told `true`.
+    /// Take the priority of a leaf, if it is not zero and the leaf still belongs to `generation`: the leaf has no
+    /// owner afterwards. Of several callers at once, one alone gets `true`.
     pub fn take(&self, slot: usize, generation: u64, differences: &mut Differences) -> bool {
         let refused = self.change(std::iter::once((slot, generation)), differences, |leaf, generation| {
             let mut old = leaf.load(Ordering::Relaxed);
             while old >> PRIORITY_BITS == generation & TAG_MASK && old & PRIORITY_MASK != 0 {
                 // Relaxed: the row was read under its slot word, and nothing else is handed over here.
-                match leaf.compare_exchange_weak(old, leaf_word(Self::NOBODYS_TAG, 0), Ordering::Relaxed, Ordering::Relaxed) {
+                match leaf.compare_exchange_weak(old, leaf_word(Self::UNOWNED_TAG, 0), Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return Some((old & PRIORITY_MASK).wrapping_neg()),
                     Err(now) => old = now,
                 }
@@ -144,7 +145,8 @@ impl SumTree<'_> {
         1 + self.levels[1..].iter().position(is_small).unwrap_or(self.levels.len() - 2)
     }
 
-    /// Add what was gathered for the nodes at `depth`, and above; leaves zeros.
+    /// Add what was gathered for the nodes at `depth` to them and to the levels above; leaves `gathered` filled with
+    /// zeros.
     fn add_gathered(&self, gathered: &mut [u64], depth: usize) {
         let mut length = gathered.len();
         for level in &self.levels[depth..] {

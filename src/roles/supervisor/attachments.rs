@@ -103,7 +103,7 @@ impl Attachments {
         let gave_up = |joined: &Joined| {
             let slot = segment.processes().slot(joined.slot);
             // A visitor says nothing after its request: what there is to read is the end.
-            slot.said_goodbye() || slot.state() == SlotState::Reserved && is_readable(&joined.connection)
+            slot.is_leaving() || slot.state() == SlotState::Reserved && is_readable(&joined.connection)
         };
         let has_left = |joined: &Joined| joined.process.has_ended() || joined.visitor == Visitor::Guest && gave_up(joined);
         self.present.iter().position(has_left).map(|index| self.present.remove(index))

@@ -106,7 +106,7 @@ impl Keeper<'_> {
         let mut stops_heeded = if system::stop_requested() { 0 } else { stops_before };
         let (control, keeping) = (self.segment.control(), self.segment.control().keeping());
         control.set_run_state(RunState::Kept);
-        let name = keeping.begin();
+        let name = keeping.become_keeper();
         self.say_where_it_is();
         let (mut is_given_back, mut attempts) = (false, Attempts::default());
         loop {

@@ -13,7 +13,7 @@ use super::session::checkpoint_content;
 use super::weights::remembered_in;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, RunCheckpoint};
 use crate::config::schema::AfterSupervisor;
-use crate::replay::{ReplayView, make_sums_again, open_gate_of_the_dead, repair_beside};
+use crate::replay::{ReplayView, open_gate_of_the_dead, rebuild_sums, repair_beside};
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::pidfd::Pidfd;
@@ -73,7 +73,7 @@ impl Salvage<'_> {
         if control.gate().load(Ordering::SeqCst) != 0 {
             // The supervisor died during a repair, and others wait behind its gate, which may have outlived the repair.
             self.repair(segment);
-            if control.gate().load(Ordering::SeqCst) != 0 && make_sums_again(segment).is_err() {
+            if control.gate().load(Ordering::SeqCst) != 0 && rebuild_sums(segment).is_err() {
                 // Nobody draws any more, so sums that are wrong for a while harm nobody; who waits has to get on to leave.
                 open_gate_of_the_dead(segment);
             }
@@ -147,7 +147,7 @@ impl Salvage<'_> {
         // A goodbye wakes nobody: the supervisor may have died before it saw the guest off.
         let left_by = |slot: ProcessSlot<'_>| {
             let owner = slot.owner();
-            (owner.state() == SlotState::Live && is_guest(&slot.index()) && slot.said_goodbye()).then_some(owner)
+            (owner.state() == SlotState::Live && is_guest(&slot.index()) && slot.is_leaving()).then_some(owner)
         };
         let mut gone = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner().or_else(|| left_by(slot))?)));
         let mut standing_still = Vec::new();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 /// Name of the threads in which models run.
 const EXPLORER: &str = "explorer";
 
-/// A place in a file of the product, by what stands there.
+/// A place in a source file of the product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     /// Path below `src`.
@@ -22,25 +22,25 @@ pub struct Site {
 /// How a place is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// It is no part any more of the one order in which all processes see such accesses.
+    /// The access is no part any more of the one order in which all processes see SeqCst accesses.
     NoCommonOrder(Site),
-    /// What comes after it may be seen before it.
+    /// Accesses after it may take effect before it.
     NoAcquire(Site),
-    /// What comes before it may be seen after it.
+    /// Accesses before it may take effect after it.
     NoRelease(Site),
-    /// It reads, and writes a moment later.
+    /// The read-modify-write reads, and writes a moment later.
     Torn(Site),
 }
 
 impl Fault {
-    /// Where.
+    /// The place that is broken.
     pub fn site(self) -> Site {
         match self {
             Self::NoCommonOrder(site) | Self::NoAcquire(site) | Self::NoRelease(site) | Self::Torn(site) => site,
         }
     }
 
-    /// What is broken.
+    /// How the place is broken, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoCommonOrder(_) => "without SeqCst",
@@ -59,18 +59,18 @@ impl fmt::Display for Fault {
 }
 
 impl Site {
-    /// `None` for what is no file of the product, but of a model.
+    /// The place of an access; `None` if it is not in a file of the product, but in a model.
     fn of(caller: &'static Location<'static>) -> Option<Self> {
         let (_, file) = caller.file().rsplit_once("../src/")?;
         Some(Self { file, line: caller.line(), column: caller.column() })
     }
 
-    /// The line.
+    /// The line of source code.
     pub fn source(self) -> String {
         self.lines(1)
     }
 
-    /// The line with the one before, which often says why, unless that is a statement of its own.
+    /// The line together with the line before it, which often says why, unless that line is a statement of its own.
     pub fn passage(self) -> String {
         let whole = self.lines(2);
         match whole.split_once("; ") {
@@ -87,10 +87,12 @@ impl Site {
     }
 }
 
-/// What one exploration looks for, and has come by.
+/// The state of one exploration.
 #[derive(Default)]
 struct Exploration {
+    /// Faults that are planted.
     broken: Vec<Fault>,
+    /// Faults that could be planted at the accesses that were met so far.
     possible: BTreeSet<Fault>,
 }
 
@@ -102,8 +104,8 @@ thread_local! {
 /// The ordering that an access at `caller` has in this exploration.
 pub(crate) fn ordering(caller: &'static Location<'static>, wanted: Ordering) -> Ordering {
     let Some(site) = Site::of(caller) else { return wanted };
-    let (acquires, releases) =
-        (wanted == Ordering::AcqRel || wanted == Ordering::Acquire, wanted == Ordering::AcqRel || wanted == Ordering::Release);
+    let acquires = matches!(wanted, Ordering::AcqRel | Ordering::Acquire);
+    let releases = matches!(wanted, Ordering::AcqRel | Ordering::Release);
     let faults =
         [(wanted == Ordering::SeqCst, Fault::NoCommonOrder(site)), (acquires, Fault::NoAcquire(site)), (releases, Fault::NoRelease(site))];
     EXPLORATION.with_borrow_mut(|exploration| {
@@ -123,7 +125,7 @@ fn weakened(ordering: Ordering, broken: Fault) -> Ordering {
     }
 }
 
-/// Whether an access at `caller` that reads and writes at once does so one after the other in this exploration.
+/// Whether a read-modify-write at `caller` reads first and writes later in this exploration.
 pub(crate) fn is_torn(caller: &'static Location<'static>) -> bool {
     let Some(site) = Site::of(caller) else { return false };
     EXPLORATION.with_borrow_mut(|exploration| {
@@ -134,19 +136,20 @@ pub(crate) fn is_torn(caller: &'static Location<'static>) -> bool {
 
 /// What came of an exploration.
 pub struct Explored {
-    /// What the model complained of; `None` when it holds.
+    /// What the model failed with; `None` if it holds.
     pub failure: Option<String>,
-    /// Interleavings.
+    /// Number of interleavings that were explored.
     pub executions: usize,
-    /// Every fault that could be planted on the way.
+    /// Every fault that could have been planted.
     pub possible: BTreeSet<Fault>,
 }
 
-/// Explore `model` in every order in which its threads are interrupted at most `interruptions` times, with what is `broken`.
+/// Explore `model`, with the faults in `broken`, in every order in which its threads are interrupted at most
+/// `interruptions` times.
 pub fn explore(model: fn(), interruptions: usize, broken: &[Fault]) -> Explored {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
-        // What a model panics with is the answer, not something to be told about.
+        // A panic of a model is an answer, and not to be printed.
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if std::thread::current().name() != Some(EXPLORER) {

@@ -1,4 +1,4 @@
-//! A segment on the heap, with the files of the product that know what lies in one.
+//! A segment on the heap, with the product's files for the regions of a segment.
 
 #[path = "../../../src/segment/board.rs"]
 mod board;
@@ -39,7 +39,7 @@ pub mod scores;
 #[path = "../../../src/segment/shared_words.rs"]
 pub mod shared_words;
 
-/// Copies of many bytes at once: here there are none, every word is taken by itself.
+/// In place of copies of many bytes at once: here every word is accessed by itself.
 mod copy {
     use crate::sync::AtomicU64;
 
@@ -58,11 +58,11 @@ mod copy {
     }
 }
 
-/// What the product asks of the processor and the kernel.
+/// In place of the product's calls to the processor and the kernel.
 pub mod system {
     use crate::sync::AtomicU64;
 
-    /// Nothing is slow here.
+    /// Does nothing: there is no memory to fetch early.
     pub fn prefetch(_: &AtomicU64) {}
 }
 
@@ -74,7 +74,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 use control::Control;
 use processes::ProcessTable;
 
-/// Whose segment it is: a replay that belongs to no run has nobody's.
+/// The identity of the segment, which has no supervisor.
 pub struct Identity {
     pub supervisor_pid: u32,
     pub supervisor_start_time: u64,
@@ -124,12 +124,12 @@ impl Segment {
         ProcessTable::new(self.words(Region::Processes), self.layout.sizes().processes)
     }
 
-    /// There is none: whoever meets the dead looks after them.
+    /// There is no supervisor: participants repair after each other.
     pub fn has_supervisor(&self) -> bool {
         false
     }
 
-    /// Nobody's.
+    /// The identity, which names no supervisor.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

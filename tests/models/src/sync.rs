@@ -1,16 +1,18 @@
-//! What `sync` of the product names, for models.
+//! The names of the product's `sync`, for models.
 //!
-//! A word that takes part in a model is loom's; the others are ordinary ones, whose every access is seen by all at once and decides
-//! nothing.
+//! A word that takes part in a model is loom's. Other words are ordinary atomics: every thread sees an access to them
+//! at once, and it decides nothing.
 //!
-//! loom remembers one access to a word, the last, to find out which orders matter. A load that comes between hides the one before: of a
-//! load here, and a load and a store there, it does not try the store before the load. So every access has a turn of its own first, which
-//! is a change of a second word, and changes hide nothing: the orders of turns are those of accesses. Turns are relaxed: they order nothing
-//! else, but that a turn behind a release fence, like any store there, is seen by the next acquire fence of who has a turn after it.
+//! loom remembers only the last access to a word to find out which orders matter. A load in between hides the access
+//! before it: with a load in one thread, and a load and a store in another, loom does not try the store before the
+//! first load. So every access takes a turn first, which is a change of a second word, and changes hide nothing: the
+//! orders of turns are those of accesses. Turns are relaxed, and order nothing else, with one exception: a turn
+//! behind a release fence, like any store there, is seen by the next acquire fence of a thread that has a later turn.
 //!
-//! loom knows no accesses with SeqCst, only fences. What the product wants of such accesses is that a process which writes one word and
-//! then looks at another cannot miss one that does it the other way round: here a load with SeqCst is preceded by a fence if its thread has
-//! stored with SeqCst since the last. So each of the two has to have it, as in C11, or there is none.
+//! loom knows no SeqCst accesses, only SeqCst fences. The product needs such accesses so that a process which writes
+//! one word and then looks at another cannot miss a process that does it the other way round. Here a SeqCst load is
+//! preceded by a fence if its thread has stored with SeqCst since its last one. So both accesses have to be SeqCst,
+//! as in C11, or there is no fence.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -35,7 +37,7 @@ fn take(turns: &loom::sync::atomic::AtomicU32) {
 }
 
 loom::thread_local! {
-    /// Whether this thread has stored with SeqCst and not looked at anything with it since.
+    /// Whether this thread has stored with SeqCst and not loaded with SeqCst since.
     static HAS_STORED: Cell<bool> = Cell::new(false);
 }
 
@@ -53,7 +55,7 @@ fn have_stored(ordering: Ordering) {
     }
 }
 
-/// What of an ordering is a load's, and what a store's.
+/// The part of an ordering that concerns a load, and the part that concerns a store.
 fn halves(ordering: Ordering) -> (Ordering, Ordering) {
     let load =
         if matches!(ordering, Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst) { Ordering::Acquire } else { Ordering::Relaxed };
@@ -105,8 +107,8 @@ macro_rules! atomic {
                 }
             }
 
-            /// Read and write at once. `new` says what is written, if anything, where some value was there; `whole` is loom's way to do
-            /// that. The value that was there is an error where nothing was written.
+            /// Read and write at once. `new` maps the old value to what is written, if anything; `whole` is the same
+            /// operation of loom's. Returns the old value: as an error if nothing was written.
             fn change(
                 &self,
                 ordering: Ordering,
@@ -134,7 +136,7 @@ macro_rules! atomic {
                 answer
             }
 
-            /// As [`Self::change`], where something is always written.
+            /// As [`Self::change`], if something is always written.
             fn replace(
                 &self,
                 ordering: Ordering,
@@ -192,7 +194,8 @@ enum Word<E, A> {
 struct Sleepers(loom::sync::atomic::AtomicU32);
 
 impl Sleepers {
-    /// The newest count. The kernel looks at a word, lets a process sleep and wakes it under one lock: so these are changes that order.
+    /// The newest count. The kernel looks at a word, puts a process to sleep and wakes it under one lock, so this is
+    /// a read-modify-write that orders.
     fn calls(&self) -> u32 {
         self.0.fetch_add(0, Ordering::AcqRel)
     }
@@ -201,8 +204,8 @@ impl Sleepers {
 atomic!(AtomicU32, u32, Some(Sleepers::default()));
 atomic!(AtomicU64, u64, None);
 
-/// Sleep until `word` differs from `seen` or somebody calls. There is no timeout here: who is never called waits for ever,
-/// and that is told.
+/// Sleep until `word` differs from `seen` or a waker calls. There is no timeout here: a thread that is never called
+/// waits for ever, and the checker reports that.
 pub fn wait_while_equal(word: &AtomicU32, seen: u32, _: Duration) {
     let Word::Explored { word, turns, sleepers: Some(sleepers) } = &word.0 else { return loom::thread::yield_now() };
     let calls = sleepers.calls();
@@ -214,31 +217,31 @@ pub fn wait_while_equal(word: &AtomicU32, seen: u32, _: Duration) {
     }
 }
 
-/// As [`wait_while_equal`]: who is called needlessly looks again.
+/// As [`wait_while_equal`], whatever the bits: a thread that is woken needlessly looks again.
 pub fn wait_as(word: &AtomicU32, _: u32, seen: u32, timeout: Duration) {
     wait_while_equal(word, seen, timeout);
 }
 
-/// Wake everybody who sleeps on `word`.
+/// Wake every thread that sleeps on `word`.
 pub fn wake_all(word: &AtomicU32) {
     if let Word::Explored { sleepers: Some(sleepers), .. } = &word.0 {
         sleepers.0.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-/// As [`wake_all`], if anybody is meant.
+/// As [`wake_all`], if `bits` is not 0.
 pub fn wake_some(word: &AtomicU32, bits: u32) {
     if bits != 0 {
         wake_all(word);
     }
 }
 
-/// Let others go on.
+/// Let other threads go on.
 pub fn spin_loop() {
     loom::thread::yield_now();
 }
 
-/// Let others go on.
+/// Let other threads go on.
 pub fn sleep(_: Duration) {
     loom::thread::yield_now();
 }

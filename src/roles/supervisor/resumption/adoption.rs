@@ -137,7 +137,7 @@ impl KeptRun {
     /// # Errors
     /// The description is too long.
     pub(in crate::roles::supervisor) fn take_over(self, description: &Description, huge_pages: bool) -> Result<Segment, SegmentError> {
-        self.segment.begin_anew(&ROWS, description, huge_pages)
+        self.segment.adopt(&ROWS, description, huge_pages)
     }
 }
 

@@ -14,7 +14,7 @@ use super::Session;
 use crate::checkpoint::Content;
 use crate::config::Rows;
 use crate::config::schema::KeepReplay;
-use crate::replay::Zero;
+use crate::replay::ZeroPriority;
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::system;
@@ -170,7 +170,7 @@ pub(in super::super) fn checkpoint_content<'a>(
         segment,
         schema: prepared.algorithm.schema(),
         // A fragment is taken by setting its priority to zero.
-        zero: if config.rows() == Rows::Fragments { Zero::Taken } else { Zero::Unfinished },
+        zero: if config.rows() == Rows::Fragments { ZeroPriority::Taken } else { ZeroPriority::Unfinished },
         incarnation: None,
         with_replay: config.checkpoint.replay != KeepReplay::Never,
         longest_rest: Duration::ZERO,

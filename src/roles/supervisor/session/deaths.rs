@@ -9,7 +9,7 @@ use super::super::watch::{Death, Dismissal, STABLE_AFTER, work_counted};
 use super::words::{loss, loss_at_end, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
-use crate::replay::{Repair, make_sums_again, repair_beside};
+use crate::replay::{Repair, rebuild_sums, repair_beside};
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, Role};
 use crate::sync::Ordering;
@@ -87,7 +87,7 @@ impl Session {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
             // Its end has been waited for: from here on another may lead.
-            let view = self.membership.bury(planned.number);
+            let view = self.membership.remove(planned.number);
             self.change_view(view);
         }
         let repaired = self.repair(planned.slot);
@@ -216,7 +216,7 @@ impl Session {
         if !self.provisional {
             return;
         }
-        match make_sums_again(&self.segment) {
+        match rebuild_sums(&self.segment) {
             Ok(exact) => {
                 self.provisional = false;
                 if exact {

@@ -28,7 +28,7 @@ impl Session {
             self.segment.processes().slot(planned.slot).release();
             if planned.role.learns() {
                 // Nobody waits for a learner that is not there.
-                let view = self.membership.bury(planned.number);
+                let view = self.membership.remove(planned.number);
                 self.change_view(view);
             }
         }

@@ -30,7 +30,7 @@ impl Session {
             let (headline, details) = headline_and_details(&last_words);
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
             // Nobody tells how somebody else's child ended. An actor that ends well says so before.
-            let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.said_goodbye();
+            let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.is_leaving();
             let how = if is_cut_short { "was killed, or ended by what it ran," } else { "left" };
             slot.release();
             let event = format!("{} {how}{why}{after}; {saved}", self.attachments.name(&left));

@@ -1,4 +1,4 @@
-//! What one process publishes or reports, and others copy.
+//! Content that one process publishes or reports, and that others copy.
 
 use loom::thread::spawn;
 use shoal_models::segment::float_board::FloatBoard;
@@ -12,7 +12,7 @@ use super::support::{CONTROL_STRIDE, segment, sizes, words};
 
 const VALUES: usize = 4;
 
-/// A reader of parameters has one version whole, and none that is older than what it knew.
+/// A reader of parameters gets one whole version, and none older than one that it got before.
 pub fn parameters_that_are_published_while_they_are_read() {
     let buffer = (FloatBoard::words_needed(VALUES) - 8) / 3;
     // The version; of every buffer its mark, its first note and its values.
@@ -32,7 +32,7 @@ pub fn parameters_that_are_published_while_they_are_read() {
     writer.join().unwrap();
 }
 
-/// A reader of pictures has one whole, of the size that it was shown with.
+/// A reader of pictures gets a whole one, of the size that it was shown with.
 pub fn pictures_that_are_shown_while_they_are_read() {
     const BYTES: usize = 12;
     let buffer = (PictureBoard::words_needed(BYTES) - 8) / 3;
@@ -56,7 +56,7 @@ pub fn pictures_that_are_shown_while_they_are_read() {
     writer.join().unwrap();
 }
 
-/// A reader of scores has one record whole.
+/// A reader of scores gets one whole record.
 pub fn scores_that_are_published_while_they_are_read() {
     // The sequence number, and the number of episodes and the version of an evaluation.
     let first = 16 * CONTROL_STRIDE;
@@ -82,7 +82,7 @@ pub fn scores_that_are_published_while_they_are_read() {
     writer.join().unwrap();
 }
 
-/// Who takes reports while the ring goes round has each whole and in order, or knows that it is lost.
+/// A reader of reports gets each whole and in order while the ring goes round, or knows that it is lost.
 pub fn reports_that_are_taken_while_the_ring_goes_round() {
     const RECORDS: usize = 2;
     // The position; of both records the length and the return of an episode.
@@ -110,7 +110,7 @@ pub fn reports_that_are_taken_while_the_ring_goes_round() {
     assert_eq!((position, taken.len() as u64 + lost, taken.last()), (4, 4, Some(&3)));
 }
 
-/// Who waits for what two bring is told of it: a call that is lost would be waited for without end here.
+/// A process that waits for something that two others bring is woken: after a lost wake-up it would wait for ever here.
 pub fn progress_that_somebody_waits_for() {
     use super::support::{INSERTED, PROGRESS, WAITERS};
     let segment = segment(sizes(1, 2), &[INSERTED, PROGRESS, WAITERS], |_, _| false);

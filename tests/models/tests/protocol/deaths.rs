@@ -1,8 +1,8 @@
-//! Who looks after the dead beside those who live.
+//! Repairs after dead processes beside living ones.
 
 use loom::thread::spawn;
 use shoal_models::replay::leaderless::sweep;
-use shoal_models::replay::{Priority, make_sums_again, repair, repair_beside};
+use shoal_models::replay::{Priority, rebuild_sums, repair, repair_beside};
 use shoal_models::segment::counters::Counter;
 use shoal_models::segment::processes::{Role, SlotState};
 use shoal_models::segment::{Region, Segment};
@@ -37,8 +37,8 @@ pub fn repaired_beside_a_living() {
     assert_eq!(rows(&segment), [10, 11, 20]);
 }
 
-/// A repair that does not wait for a guest, of a process that died after it had published a row and before it noted that, while the guest
-/// overwrites the row: the newer row stays, whole.
+/// A repair that does not wait for a guest, of a process that died after it had published a row and before it noted
+/// that, while the guest overwrites the row: the newer row stays, whole.
 pub fn repaired_beside_a_guest_that_overwrites() {
     let takes_part = |region, word: usize| match region {
         Region::Processes => word == IN_OPERATION,
@@ -60,12 +60,12 @@ pub fn repaired_beside_a_guest_that_overwrites() {
     let done = repair_beside(&segment, &schema(), segment.processes().slot(1), &[0]);
     assert!(done.stuck.is_empty() && done.completed + done.inserted == 1, "{done:?}");
     guest.join().unwrap();
-    assert_eq!(make_sums_again(&segment), Ok(true));
+    assert_eq!(rebuild_sums(&segment), Ok(true));
     // Overwritten before the repair looked, the dead one's row is inserted once more: over the oldest.
     assert!([[10, 11, 12], [11, 12, 20]].contains(&rows(&segment).try_into().unwrap()), "{:?}", rows(&segment));
 }
 
-/// Two who find the same dead participant: its row is inserted once, and its place is free once.
+/// Two processes that find the same dead participant: its row is inserted once, and its place is freed once.
 pub fn repaired_by_one_of_two() {
     let takes_part = |region, word: usize| match region {
         Region::Processes => [2 * SLOT_WORDS + OWNER, 2 * SLOT_WORDS + IN_OPERATION].contains(&word),
@@ -115,7 +115,7 @@ pub fn promised_and_withdrawn() {
     assert_eq!(slot.state(), if is_withdrawn { SlotState::Free } else { SlotState::Live });
 }
 
-/// Who has a place next counts on where the one before has left.
+/// The next process in a place goes on with the counters where the one before stopped.
 pub fn counted_on_by_the_next() {
     let counters = 24;
     let segment = segment(sizes(1, 2), &[], |region, word| region == Region::Processes && [OWNER, counters].contains(&word));
@@ -135,7 +135,7 @@ pub fn counted_on_by_the_next() {
     assert_eq!(segment.processes().slot(0).counters().get(Counter::EnvSteps), 1 + u64::from(has_place));
 }
 
-/// Two who find the same place free: one has it.
+/// Two processes that find the same place free: one gets it.
 pub fn places_that_two_want() {
     let segment = segment(sizes(1, 2), &[], |region, word| region == Region::Processes && word == OWNER);
     segment.processes().slot(0).release();

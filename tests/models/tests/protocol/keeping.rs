@@ -8,7 +8,7 @@ use shoal_models::sync::Ordering;
 
 use super::support::{ADOPTER, ENV_STEPS, KEEPER, segment, sizes};
 
-/// A segment of which the words are explored that say who keeps it and who adopts it, and one that stands for all others.
+/// A segment in which three words are explored: those that name keeper and adopter, and one that stands for all others.
 fn a_run() -> Arc<Segment> {
     segment(sizes(1, 2), &[ENV_STEPS, KEEPER, ADOPTER], |_, _| false)
 }
@@ -25,11 +25,11 @@ fn found(segment: &Segment) -> u64 {
     segment.control().env_steps().load(Ordering::Relaxed)
 }
 
-/// One of both has it, and the keeper that was let go finds the adopter's run.
+/// One of the two wishes wins, and a keeper that was let go finds the adopter's run.
 pub fn adopted_while_it_is_wanted_on_the_disk() {
     let segment = a_run();
     put(&segment, 1);
-    let keeper = segment.control().keeping().begin();
+    let keeper = segment.control().keeping().become_keeper();
     let adopts = spawn({
         let segment = segment.clone();
         move || {
@@ -60,7 +60,7 @@ pub fn adopted_while_it_is_wanted_on_the_disk() {
     assert!(!(adopts.join().unwrap() && writes), "two answer for it");
 }
 
-/// Its adopter finds all that the keeper has left.
+/// The adopter finds all that the keeper has left.
 pub fn adopted_as_soon_as_it_is_kept() {
     let segment = a_run();
     let adopts = spawn({
@@ -73,15 +73,15 @@ pub fn adopted_as_soon_as_it_is_kept() {
         }
     });
     put(&segment, 1);
-    let _ = segment.control().keeping().begin();
+    let _ = segment.control().keeping().become_keeper();
     adopts.join().unwrap();
 }
 
-/// Its adopter finds what the keeper has put right.
+/// The adopter finds what the keeper has put right.
 pub fn adopted_as_soon_as_it_is_offered_again() {
     let segment = a_run();
     let keeping = segment.control().keeping();
-    let _ = keeping.begin();
+    let _ = keeping.become_keeper();
     assert!(keeping.adopt(adopter()).is_ok());
     let adopts = spawn({
         let segment = segment.clone();

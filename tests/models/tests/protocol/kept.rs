@@ -1,22 +1,23 @@
-//! What no model misses when it is gone, and why the code has it all the same.
+//! The orderings that no model misses when they are weakened, and why the code has them all the same.
 
 use shoal_models::explore::Fault;
 
-/// The kernel says that a process is gone, or that a message has come: whoever acts on that sees all that was done before. A model's
-/// threads do not die, and what the ordering adds is then for readers who act on less.
+/// The kernel says that a process is gone, or that a message has come: a process that acts on that sees all that was
+/// done before. A model's threads do not die, and the ordering is for readers that act on less.
 const KERNEL: &str = "who acts on it was told by the kernel, which orders more";
-/// Another ordering in the same place gives the same.
+/// Another ordering in the same step gives the same.
 const TWICE: &str = "another access of the same step orders it too; either may go, not both";
-/// It succeeds only on what an acquiring load has just seen, and that load is missed where it is weaker.
+/// The exchange succeeds only on the value that an acquiring load has just seen, and a model misses that load if it
+/// is weaker.
 const LOADED_BEFORE: &str = "it succeeds on what an acquiring load of the same word has seen, and no other";
-/// It has nothing to tell.
+/// Nothing that others must see comes before it.
 const NOTHING_BEFORE: &str = "what others must see is stored after it, behind a fence of its own";
-/// What decides is a read-modify-write, which has the newest value whatever its ordering.
+/// A read-modify-write decides, and that sees the newest value whatever its ordering.
 const CHANGED: &str = "a change of the word decides, so acquire and release would do";
-/// It tells nothing to whoever it is hidden from that a later look would not.
+/// A process that does not see it yet sees it at a later look, and loses nothing but time.
 const LOOKED_AT_AGAIN: &str = "who misses it looks again and is late, not wrong";
 
-/// Who takes a waiter's bit has read that waiter's announcement, so it cannot raise a count from before it.
+/// A process that takes a waiter's bit has read that waiter's announcement, so it cannot raise a count from before it.
 const TAKEN: &str = "who calls a waiter has taken its bit, and looks at the count after it";
 
 /// File, fault, what stands there, and the reason.
@@ -56,7 +57,7 @@ fn is_about(&(file, name, part, _): &Reason, fault: Fault) -> bool {
     fault.site().file == file && fault.name() == name && fault.site().passage().contains(part)
 }
 
-/// The reason for which a place is there that no model misses.
+/// The reason for an ordering that no model misses.
 pub fn reason(fault: Fault) -> Option<&'static str> {
     KEPT.iter().find(|kept| is_about(kept, fault)).map(|&(.., reason)| reason)
 }
@@ -66,7 +67,7 @@ pub fn is_twice(fault: Fault) -> bool {
     reason(fault) == Some(TWICE)
 }
 
-/// Those places of which a reason is given although some model misses them, or which are there no more.
+/// The entries of [`KEPT`] that are wrong: some model misses the place, or the code does not have it any more.
 pub fn outdated(never_missed: &[Fault]) -> Vec<&'static str> {
     let is_outdated = |kept: &&Reason| !never_missed.iter().any(|&fault| is_about(kept, fault));
     KEPT.iter().filter(is_outdated).map(|&(_, _, part, _)| part).collect()

@@ -19,7 +19,8 @@ fn exchange(memory: &[AtomicU64]) -> GradientExchange<'_> {
     GradientExchange::new(memory, LEARNERS, PARAMETERS)
 }
 
-/// The arrivals and, of learner 1, the number of samples and the gradients of odd rounds.
+/// Words of which these are explored: the arrivals and, of learner 1, the number of samples and the gradients of odd
+/// rounds.
 fn memory() -> Arc<Vec<AtomicU64>> {
     let length = GradientExchange::words_needed(LEARNERS, PARAMETERS);
     let share = (length - 16 * LEARNERS) / (2 * LEARNERS);
@@ -36,7 +37,7 @@ fn arrive(memory: &[AtomicU64], learner: usize, view: View, value: f32) {
     exchange(memory).arrive(learner, view, 1, &share(value), &[value; PARAMETERS]);
 }
 
-/// As learner 0 does: `None` when it has found another view.
+/// Add up as learner 0 does; `None` if it has found another view.
 fn add_up(memory: &[AtomicU64], is_still_first: impl Fn() -> bool) -> Option<(f64, [f32; PARAMETERS])> {
     while !exchange(memory).all_arrived(FIRST, 1) {
         if !is_still_first() {
@@ -49,7 +50,7 @@ fn add_up(memory: &[AtomicU64], is_still_first: impl Fn() -> bool) -> Option<(f6
     is_still_first().then_some((sum.samples, gradient))
 }
 
-/// Who finds that all have arrived adds up what they brought.
+/// A learner that finds that all have arrived adds up what they brought.
 pub fn shares_of_a_round() {
     let memory = memory();
     arrive(&memory, 0, FIRST, 1.0);

@@ -1,4 +1,5 @@
-//! The line of those who wait for their turn to insert. There is no timeout in a model: who is not called would wait for ever.
+//! The line of the processes that wait for their turn to insert. There is no timeout in a model: a process that is
+//! not woken would wait for ever.
 
 use loom::thread::spawn;
 use shoal_models::replay::{RateLimiter, Turn};
@@ -12,7 +13,7 @@ fn is_place(region: Region, word: usize) -> bool {
     region == Region::Processes && word % SLOT_WORDS == PLACE
 }
 
-/// A turn of the process in slot `index`, where every row inserted calls for a sample and `error_band` rows may be ahead.
+/// A turn of the process in slot `index`, if every row inserted calls for a sample and `error_band` rows may be ahead.
 fn turn(segment: &Segment, index: usize, error_band: f64) -> Turn<'_> {
     let limiter = RateLimiter { min_size: 0, samples_per_insert: Some(1.0), takes_once: false, error_band };
     limiter.turn(segment, segment.processes().slot(index))
@@ -22,7 +23,8 @@ fn insert(segment: &Segment, rows: u64) {
     segment.control().inserted().fetch_add(rows, Ordering::Relaxed);
 }
 
-/// Who comes later goes in after the first has, with its rows in sight, and is called when the first leaves.
+/// A process that comes later inserts after the first has, sees the rows of the first, and is woken when the first
+/// leaves.
 pub fn served_in_order() {
     let segment = segment(sizes(2, 3), &[INSERTED, PROGRESS, WAITERS], is_place);
     insert(&segment, 1);
@@ -40,7 +42,7 @@ pub fn served_in_order() {
     assert_eq!(later.join().unwrap(), 2, "it went in before the first had");
 }
 
-/// Who stands behind somebody that gives up is the first then, and is told of samples.
+/// A process behind one that gives up is the first then, and is woken by samples.
 pub fn told_of_samples_once_it_is_first() {
     let segment = segment(sizes(2, 3), &[SAMPLED, PROGRESS, WAITERS], is_place);
     insert(&segment, 2);

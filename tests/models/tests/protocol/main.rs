@@ -1,7 +1,8 @@
 //! The protocol holds in every order, and would not if it were written more weakly.
 //!
-//! Each model is explored as the code is, and then once for every ordering and every read-modify-write that it has come by, with that one
-//! weakened: the model must miss something. What no model misses is named in `kept` with the reason for which the code has it all the same.
+//! Each model is explored with the code as it is, and then once for every ordering and every read-modify-write that
+//! it has met, with that one weakened: some model must fail then. `kept` names the orderings that no model misses,
+//! and why the code has them all the same.
 
 mod boards;
 mod deaths;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shoal_models::explore::{Fault, explore};
 
-/// A name, what is explored, and how often its threads are interrupted at most.
+/// The name of a model, the model, and how often its threads are interrupted at most.
 type Model = (&'static str, fn(), usize);
 
 const MODELS: &[Model] = &[
@@ -53,14 +54,15 @@ const MODELS: &[Model] = &[
     ("a run is adopted as soon as it is offered again", keeping::adopted_as_soon_as_it_is_offered_again, 3),
 ];
 
-/// Models in which somebody waits for another: what is broken may leave it waiting for ever.
+/// Models in which one thread waits for another: a fault may leave it waiting for ever.
 const WAITING: [&str; 3] =
     ["somebody waits for progress", "who waits for a turn comes after the first", "who waits for a turn comes to be the first"];
 
-/// What the checker says of orders that have no end. Where nobody waits the model was too large for it, and has missed nothing.
+/// What the checker says of orders that have no end. In a model without waiting, this means that it was too large for
+/// the checker, and not that it has missed anything.
 const ENDLESS: &str = "maximum number of branches";
 
-/// What the checker says when it is at its own end, and not the model.
+/// What the checker says if it fails itself, and not the model.
 const OF_THE_CHECKER: [&str; 2] = ["modification_order", "loom internal"];
 
 /// What was explored.
@@ -80,7 +82,7 @@ fn misses(&(name, model, interruptions): &Model, broken: &[Fault]) -> (bool, usi
     (!failure.is_empty() && (WAITING.contains(&name) || !failure.contains(ENDLESS)), explored.executions)
 }
 
-/// What `work` makes of each of `items`, on all cores: no exploration knows of another.
+/// The results of `work` for each of `items`, on all cores: explorations are independent of each other.
 fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work_on_some = || {
@@ -91,7 +93,7 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
             done.lock().expect("nobody panics with it").push((index, result));
         }
     };
-    // Whatever panics does so again here, once the others have ended.
+    // A panic is raised again here, once all threads have ended.
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, NonZeroUsize::get) {
             scope.spawn(work_on_some);
@@ -127,7 +129,7 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
         found.missed.extend(missed);
     }
     let never_missed: Vec<Fault> = found.possible.difference(&found.missed).copied().collect();
-    // Of two that order the same, it has to be missed that both are gone.
+    // If two orderings do the same, some model must miss both together.
     let twice: Vec<Fault> = never_missed.iter().copied().filter(|&fault| kept::is_twice(fault)).collect();
     let together = on_all_cores(&twice, |&fault| {
         let mut pairs = of_models

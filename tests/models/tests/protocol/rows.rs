@@ -15,7 +15,7 @@ fn of_slots(slots: usize, word: usize) -> bool {
     word / STRIDE < slots && word % STRIDE < 3
 }
 
-/// A reader beside a writer that overwrites the row has the old row, the new one, or none.
+/// A reader beside a writer that overwrites the row gets the old row, the new one, or none.
 pub fn overwritten_while_it_is_read() {
     let segment = segment(sizes(1, 2), &[], |region, word| region == Region::Store && of_slots(1, word));
     insert(&segment, 0, 10, Priority::ONE);
@@ -54,7 +54,7 @@ pub fn claimed_by_two_writers() {
     assert_eq!(segment.control().inserted().load(Ordering::Relaxed), 4);
 }
 
-/// Two writers that pass over slots in which somebody stands still: each has a slot of its own.
+/// Two writers that pass over slots in which a process stands still: each gets a slot of its own.
 pub fn passed_over_by_two_writers() {
     let segment = segment(sizes(3, 4), &[CLAIMED], |region, word: usize| {
         region == Region::Store && [2, 3].contains(&(word / STRIDE)) && word.is_multiple_of(STRIDE)
@@ -82,7 +82,7 @@ fn take_all(segment: &Segment, index: usize) -> Vec<u64> {
     taken
 }
 
-/// Two that take rows in order: each row is one's.
+/// Two processes that take rows in order: each row goes to one of them.
 pub fn taken_by_two() {
     let segment = segment(sizes(2, 3), &[], |region, word| region == Region::Tree && [0, 1, 8].contains(&word));
     (10..12).for_each(|value| insert(&segment, 0, value, FRESH));
@@ -96,7 +96,8 @@ pub fn taken_by_two() {
     assert_eq!((taken, rows(&segment)), (vec![10, 11], vec![10, 11]));
 }
 
-/// One that takes rows while the oldest is overwritten: what it has is whole and had once, and what it has not is still there.
+/// A process that takes rows while the oldest is overwritten: rows that it gets are whole and taken once, and others
+/// are still there.
 pub fn taken_while_they_are_overwritten() {
     let takes_part = |region, word| match region {
         Region::Store => of_slots(1, word),

@@ -11,7 +11,7 @@ use shoal_models::sync::AtomicU64;
 /// A process id beyond all that the kernel gives: its process is dead.
 pub const DEAD: u32 = 0x3fff_ffff;
 
-/// Words of a control word, of which the first is used.
+/// Words from one control word to the next.
 pub const CONTROL_STRIDE: usize = 16;
 /// Numbers of control words, see `control.rs`.
 pub const CLAIMED: usize = 1;
@@ -37,7 +37,7 @@ pub fn schema() -> Schema {
     Schema::new(vec![Field::new("value", Element::U64, 2)])
 }
 
-/// A small replay of `processes`, all of which stage.
+/// Sizes of a small replay for `processes` processes, all of which stage.
 pub fn sizes(processes: usize, capacity: usize) -> SegmentSizes {
     SegmentSizes { processes, stagers: processes, staged_transitions: 4, fanout: 4, ..SegmentSizes::of_rows(2, capacity) }
 }
@@ -98,7 +98,8 @@ pub fn value(batch: &Batch, at: usize) -> u64 {
     u64::from_ne_bytes(words[0])
 }
 
-/// The values of all rows, once everybody has left. The tree must be exact, and every row have the leaf of its generation.
+/// The values of all rows, once all processes have left. The tree must be exact, and every row must have the leaf of
+/// its generation.
 pub fn rows(segment: &Segment) -> Vec<u64> {
     let replay = Replay::new(segment, schema(), segment.processes().slot(0));
     let audit = replay.tree().expect("a tree").audit();
@@ -116,7 +117,7 @@ pub fn rows(segment: &Segment) -> Vec<u64> {
     found
 }
 
-/// Words of which those are explored that `takes_part` says.
+/// Words in memory, of which those are explored that `takes_part` selects.
 pub fn words(count: usize, takes_part: impl Fn(usize) -> bool) -> Arc<Vec<AtomicU64>> {
     Arc::new((0..count).map(|index| if takes_part(index) { AtomicU64::explored(0) } else { AtomicU64::new(0) }).collect())
 }

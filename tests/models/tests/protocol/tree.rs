@@ -1,4 +1,4 @@
-//! Leaves that several change at once, with what they carry to the root.
+//! Leaves that several processes change at once, and the differences that they carry to the root.
 
 use loom::thread::spawn;
 use shoal_models::replay::sum_tree::Differences;
@@ -14,7 +14,8 @@ fn tree(words: &[AtomicU64]) -> SumTree<'_> {
     SumTree::new(words, CAPACITY, FANOUT)
 }
 
-/// A late update, a new generation and somebody who takes: the root is the sum of the leaves, and the leaf is the new generation's.
+/// A late update, a new generation and a process that takes: the root is the sum of the leaves, and the leaf is the
+/// new generation's.
 pub fn changed_by_three() {
     // Two leaves, the node above them, and the root.
     let memory = words(SumTree::words_needed(CAPACITY, FANOUT), |word| [0, 1, 8, 16].contains(&word));
