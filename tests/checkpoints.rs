@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint};
-use shoal::replay::Zero;
+use shoal::replay::ZeroPriority;
 use shoal::segment::counters::Counter;
 use shoal::segment::float_board::FloatBoard;
 use shoal::segment::processes::Role;
@@ -52,7 +52,7 @@ fn content(run: &Run) -> Content<'_> {
     Content {
         segment: &run.segment,
         schema: run.payload.schema().clone(),
-        zero: Zero::Unfinished,
+        zero: ZeroPriority::Unfinished,
         incarnation: None,
         with_replay: true,
         longest_rest: Duration::ZERO,
@@ -72,7 +72,7 @@ fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
     let rows = |segment: &Segment| {
         let replay = shoal::replay::ReplayView::new(segment, run.payload.schema().clone());
         let mut rows = Vec::new();
-        let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
+        let taken: Result<(), ()> = replay.for_each_row(ZeroPriority::Unfinished, |record, words| {
             rows.push((record, words.to_vec()));
             Ok(())
         });

@@ -12,7 +12,7 @@ use shoal::algorithms::registry;
 use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments;
-use shoal::replay::{ReplayView, Zero};
+use shoal::replay::{ReplayView, ZeroPriority};
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
@@ -148,7 +148,7 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     checkpoint.restore(&restored, &schema, RowsIn::Checkpoint, |_, _, slot| Some(slot)).unwrap();
     let rows = |segment| {
         let (replay, mut rows) = (ReplayView::new(segment, schema.clone()), Vec::new());
-        let taken: Result<(), ()> = replay.for_each_row(Zero::Unfinished, |record, words| {
+        let taken: Result<(), ()> = replay.for_each_row(ZeroPriority::Unfinished, |record, words| {
             rows.push((record, words.to_vec()));
             Ok(())
         });
