@@ -140,7 +140,7 @@ impl<'a> Repairing<'a> {
         let store = self.view.store();
         let differences = &mut self.work.differences;
         // A row that was published is whole, and no longer this repair's to write: a guest inside an operation may be
-        // overwriting it. A slot that is still being written is claimed by nobody.
+        // overwriting it. A slot that is still marked as being written is claimed by nobody else: others pass it over.
         if !is_published {
             if let Some(tree) = self.view.tree() {
                 tree.clear(&[(slot, generation)], differences);
