@@ -1,4 +1,5 @@
-//! The optimizer and the two other operations on flat parameters: clipping a gradient and averaging towards a target network.
+//! The optimizer and the two other operations on flat parameters: clipping a gradient and averaging
+//! towards a target network.
 //!
 //! They work on slices, whatever engine computed the gradient, and make one pass over them.
 
@@ -60,12 +61,12 @@ impl Adam {
         self.step
     }
 
-    /// Count a step that is made elsewhere.
+    /// Count a step that another process makes.
     pub fn count_step(&mut self) {
         self.step += 1;
     }
 
-    /// The settings it was made with.
+    /// The settings that this optimizer was made with.
     pub fn settings(&self) -> AdamSettings {
         self.settings
     }
@@ -83,13 +84,17 @@ impl Adam {
         let exponent = i32::try_from(self.step).unwrap_or(i32::MAX);
         let step_size = (f64::from(learning_rate) / (1.0 - beta1.powi(exponent))) as f32;
         let inverse_root = (1.0 / (1.0 - beta2.powi(exponent)).sqrt()) as f32;
-        let (new1, new2, keep2, epsilon) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32, beta2 as f32, epsilon as f32);
-        let (first_moment, second_moment) = (self.first_moment.as_mut_slice(), self.second_moment.as_mut_slice());
+        let first_weight = (1.0 - beta1) as f32;
+        let second_weight = (1.0 - beta2) as f32;
+        let second_decay = beta2 as f32;
+        let epsilon = epsilon as f32;
+        let first_moment = self.first_moment.as_mut_slice();
+        let second_moment = self.second_moment.as_mut_slice();
         Arch::new().dispatch(|| {
             let moments = first_moment.iter_mut().zip(second_moment.iter_mut());
             for ((parameter, gradient), (first, second)) in parameters.iter_mut().zip(gradient).zip(moments) {
-                *first += new1 * (gradient - *first);
-                *second = keep2 * *second + new2 * (gradient * gradient);
+                *first += first_weight * (gradient - *first);
+                *second = second_decay * *second + second_weight * (gradient * gradient);
                 *parameter -= step_size * *first / (second.sqrt() * inverse_root + epsilon);
             }
         });
@@ -98,7 +103,8 @@ impl Adam {
 
 /// Scales `gradient` down to the Euclidean norm `maximum` if it is longer, and returns the norm that it had.
 ///
-/// As `torch.nn.utils.clip_grad_norm_`. A gradient whose norm is not finite stays as it is: the caller must not step with it.
+/// As `torch.nn.utils.clip_grad_norm_`. A gradient whose norm is not finite stays as it is: the
+/// caller must not step with it.
 pub fn clip_norm(gradient: &mut [f32], maximum: f32) -> f32 {
     let arch = Arch::new();
     let norm = arch.dispatch(SquaredSum(gradient)).sqrt() as f32;

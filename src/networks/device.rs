@@ -14,16 +14,16 @@ pub enum Device {
     Cuda(usize),
 }
 
-/// Times as many rows as fill a core's caches are taken to a GPU at once.
-const ROWS_ON_GPU: usize = 16;
+/// How many times as many rows a GPU takes at once as fit a core's caches.
+const GPU_ROWS_FACTOR: usize = 16;
 
 impl Device {
-    /// How many rows to take through a network at once, where a core's caches hold `in_caches` of them: a GPU has many cores, and what
-    /// costs there is the way, which every pass goes once.
+    /// How many rows to take through a network at once, if a core's caches hold `in_caches` of them. A GPU has many
+    /// cores, and its cost is the way to it, which every pass goes once.
     pub fn rows_at_once(self, in_caches: usize) -> usize {
         match self {
             Self::Cpu => in_caches,
-            Self::Cuda(_) => ROWS_ON_GPU * in_caches,
+            Self::Cuda(_) => GPU_ROWS_FACTOR * in_caches,
         }
     }
 }

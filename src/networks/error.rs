@@ -18,7 +18,7 @@ pub enum NetworkError {
          (network.hidden, network.convolutions)"
     )]
     TooManyParameters {
-        /// What was asked for.
+        /// The network that was asked for.
         specification: Box<NetworkSpec>,
         /// Most parameters allowed.
         limit: usize,
@@ -96,7 +96,7 @@ pub enum NetworkError {
     /// The native engine was asked to use a GPU.
     #[error("the native engine runs on `cpu` only, not on `{device}`; set network.engine to `torch` or `auto`, or learner.device to `cpu`")]
     EngineWithoutDevice {
-        /// What was asked for.
+        /// The device that was asked for.
         device: Device,
     },
     /// The binary was built without the feature `torch`.
@@ -104,7 +104,7 @@ pub enum NetworkError {
         "the libtorch engine (device `{device}`) is not part of this build; rebuild with `--features torch`, or set network.engine to `cpu` and learner.device to `cpu`"
     )]
     TorchNotCompiled {
-        /// What was asked for.
+        /// The device that was asked for.
         device: Device,
     },
     /// No usable GPU at all.
@@ -115,7 +115,7 @@ pub enum NetworkError {
          `nvidia-smi`) or is too old for it (libtorch's warning above says so); `cpu` always works"
     )]
     NoCuda {
-        /// What was asked for.
+        /// The device that was asked for.
         device: Device,
     },
     /// Fewer GPUs than asked for.
@@ -124,7 +124,7 @@ pub enum NetworkError {
          CUDA_VISIBLE_DEVICES name more, if it is set"
     )]
     NoSuchDevice {
-        /// What was asked for.
+        /// The device that was asked for.
         device: Device,
         /// GPUs that exist.
         count: usize,
@@ -132,7 +132,7 @@ pub enum NetworkError {
     /// A number of threads that libtorch cannot use.
     #[error("machine.torch_threads is {threads}; libtorch takes 1 to {limit} threads")]
     Threads {
-        /// What was asked for.
+        /// The number that was asked for.
         threads: usize,
         /// Largest number allowed.
         limit: usize,
@@ -140,15 +140,15 @@ pub enum NetworkError {
     /// libtorch refused an operation while the network was built.
     #[error("libtorch could not build the network on `{device}`: {message}")]
     Torch {
-        /// Where.
+        /// The device to compute on.
         device: Device,
-        /// Its own words.
+        /// libtorch's own words.
         message: String,
     },
 }
 
 impl NetworkError {
-    /// Whether it is about the convolutions, whatever the other layers are.
+    /// Whether the error is about the convolutions, whatever the other layers are.
     pub fn is_about_convolutions(&self) -> bool {
         matches!(self, Self::KernelTooLarge { .. } | Self::NotAnImage { .. })
     }

@@ -1,8 +1,8 @@
 //! Function approximators: one trait, a native engine for CPUs and one through libtorch.
 //!
-//! An algorithm writes its loss by hand: it calls [`Network::forward`], computes the gradient of the loss with respect to the output,
-//! and gives it to [`Network::backward`]. Parameters and gradients are flat `f32` slices, so that the parameter board, the gradient
-//! exchange, [`Adam`] and checkpoints never depend on what computed them.
+//! An algorithm writes its loss by hand: it calls [`Network::forward`], computes the gradient of the loss with respect
+//! to the output, and gives it to [`Network::backward`]. Parameters and gradients are flat `f32` slices, so that the
+//! parameter board, the gradient exchange, [`Adam`] and checkpoints never depend on what computed them.
 
 mod adam;
 mod cpu;
@@ -29,13 +29,13 @@ use crate::values::Values;
 
 /// One network with one set of parameters.
 ///
-/// All matrices are row-major: an input has `rows × inputs` elements of the type that the specification names, an output
-/// `rows × outputs` of `f32`. Images lie as PyTorch lays them: channels, then rows of pixels. `rows` may change from call to call;
-/// buffers grow to the largest seen and are then reused.
+/// All matrices are row-major: an input has `rows × inputs` elements of the type that the specification names, an
+/// output has `rows × outputs` elements of `f32`. Images lie as PyTorch lays them: channel after channel, each row by
+/// row of pixels. `rows` may change from call to call; buffers grow to the largest number seen and are then reused.
 ///
 /// # Panics
-/// Every method panics on a slice of the wrong length or type. The libtorch engine also panics when its device fails after it was built
-/// (out of memory, for instance): a process whose device failed can only be replaced.
+/// Every method panics on a slice of the wrong length or type. The libtorch engine also panics when its device fails
+/// after it was built (out of memory, for instance): a process whose device failed can only be replaced.
 pub trait Network: Send {
     /// Shape of the network.
     fn spec(&self) -> &NetworkSpec;
@@ -57,20 +57,24 @@ pub trait Network: Send {
     /// Computes `output` for `input` and keeps what [`Self::backward`] needs.
     fn forward(&mut self, input: Values<'_>, rows: usize, output: &mut [f32]);
 
-    /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output (`rows × outputs`).
+    /// Gradients of the last [`Self::forward`], given the gradient of a loss with respect to its output
+    /// (`rows × outputs`).
     ///
-    /// Overwrites, as far as wanted, `parameter_gradient` (all parameters) and `input_gradient` (`rows × inputs`); what is not wanted is
-    /// not computed. Each `forward` may be followed by one `backward`, before the parameters change.
+    /// Overwrites `parameter_gradient` (all parameters) and `input_gradient` (`rows × inputs`), if they are
+    /// given; a gradient that is not is not computed. Each `forward` may be followed by one `backward`,
+    /// before the parameters change.
     ///
     /// # Panics
-    /// Without a `forward` since the last `backward` or the last change of the parameters, and when the gradient of bytes is wanted.
+    /// Without a `forward` since the last `backward` or the last change of the parameters, and when the gradient of
+    /// bytes is wanted.
     fn backward(&mut self, output_gradient: &[f32], parameter_gradient: Option<&mut [f32]>, input_gradient: Option<&mut [f32]>);
 }
 
 /// Builds a network with all parameters zero; see [`NetworkSpec::initialise`].
 ///
-/// [`Engine::Auto`] takes the native engine on a CPU and libtorch on a GPU. `threads` are those of libtorch's operators, a setting of the
-/// whole process; the native engine runs on the calling thread, because processes are what scales here.
+/// [`Engine::Auto`] takes the native engine on a CPU and libtorch on a GPU. `threads` are those of
+/// libtorch's operators, a setting of the whole process; the native engine runs on the calling thread,
+/// because processes are what scales here.
 ///
 /// # Errors
 /// When the shape is impossible, the engine is not compiled in or cannot use the device, or the device does not exist.
@@ -82,7 +86,7 @@ pub fn build(spec: NetworkSpec, engine: Engine, device: Device, threads: usize) 
     }
 }
 
-/// Builds the network of somebody who acts: on the CPU, with the engine that starts fastest and takes the least memory.
+/// Builds a network for acting: on the CPU, with the engine that starts fastest and takes the least memory.
 ///
 /// # Errors
 /// When the shape is impossible.
@@ -101,10 +105,10 @@ pub fn check_is_built(engine: Engine, device: Device) -> Result<(), NetworkError
     }
 }
 
-/// Loads libtorch, which is otherwise loaded when it first computes, or with the program: processes that are forked afterwards have it, and
-/// share its memory. Nothing happens in a build without it.
+/// Loads libtorch, so that processes that are forked afterwards have it and share its memory. (Otherwise it is loaded
+/// when it first computes, or with the program.) Does nothing in a build without libtorch.
 ///
-/// Ends the program where libtorch is not found any more, as the system's loader does.
+/// Ends the program if libtorch is not found any more, as the system's loader does.
 pub fn load_libtorch() {
     #[cfg(feature = "torch")]
     torch::load();

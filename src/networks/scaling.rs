@@ -18,13 +18,13 @@ impl InputScaling {
         Self { means: vec![0.0; columns], inverse_deviations: vec![1.0; columns] }
     }
 
-    /// From a flat row: all means, then all inverse deviations.
+    /// The scaling that a flat row holds: all means, then all inverse deviations.
     pub fn from_values(values: &[f32]) -> Self {
         let (means, inverse_deviations) = values.split_at(values.len() / 2);
         Self { means: means.to_vec(), inverse_deviations: inverse_deviations.to_vec() }
     }
 
-    /// Become what a flat row of the same length says.
+    /// Replace the scaling by that of a flat row of the same length.
     pub fn set_values(&mut self, values: &[f32]) {
         let (means, inverse_deviations) = values.split_at(self.means.len());
         self.means.copy_from_slice(means);
@@ -36,7 +36,7 @@ impl InputScaling {
         2 * self.means.len()
     }
 
-    /// Append the flat row.
+    /// Append the flat row to `values`.
     pub fn append_to(&self, values: &mut Vec<f32>) {
         values.extend_from_slice(&self.means);
         values.extend_from_slice(&self.inverse_deviations);

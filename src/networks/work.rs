@@ -1,6 +1,6 @@
-//! How much the networks of a thread compute, in products: a product is one multiplication and the addition of its result, two
-//! floating-point operations. Of all that training computes, the products of matrices are the part that a machine has a limit for which can
-//! be measured.
+//! How much the networks of a thread compute, in products: a product is one multiplication and the addition of its
+//! result, two floating-point operations. Of what training computes, only for products of matrices can a machine's
+//! limit be measured.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use super::specification::Stage;
 use super::{CpuNetwork, Head, Network, NetworkSpec};
 use crate::values::Values;
 
-/// Rows, inputs and outputs of the products that the limit is measured with: large enough that nothing else counts,
-/// small enough for the cache.
+/// Rows, inputs and outputs of the products that the limit is measured with: so many that nothing else counts, and few
+/// enough for the cache.
 const SIDE: usize = 256;
 
 thread_local! {
     static PRODUCTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Products that networks computed on this thread since this was last asked. On which device does not matter.
+/// Products that networks computed for this thread since the last call, on whichever device.
 pub fn take_products() -> u64 {
     PRODUCTS.take()
 }
 
-/// What a row costs a network.
+/// What one row costs a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work {
     /// Products of a forward pass.
     forward: u64,
-    /// Those of the first layer among them, whose input nobody may want the gradient of.
+    /// Products of the first layer in a forward pass: often nobody wants the gradient of its input.
     first: u64,
 }
 
@@ -45,8 +45,9 @@ impl Work {
         count(self.forward, rows);
     }
 
-    /// Count a backward pass: for each layer as many products for the gradient of its weights as it made forward, and as many for that of
-    /// what entered it, as far as they are wanted. Rows through which no gradient passes count too, although an engine may leave them out.
+    /// Count a backward pass. The gradient of a layer's weights takes as many products as its forward pass, and so does
+    /// the gradient of its input; a gradient that is not wanted does not count. Rows through which no gradient passes
+    /// count, although an engine may leave them out.
     pub(super) fn count_backward(self, rows: usize, of_parameters: bool, of_input: bool) {
         let weights = if of_parameters { self.forward } else { 0 };
         count(weights + self.forward - if of_input { 0 } else { self.first }, rows);
@@ -57,15 +58,15 @@ fn count(products: u64, rows: usize) {
     PRODUCTS.set(PRODUCTS.get().wrapping_add(products.wrapping_mul(rows as u64)));
 }
 
-/// Products per second of one core where nothing but large matrices are multiplied, by the native engine, over so much processor time of
-/// this thread. `None` where the kernel does not tell that time.
+/// Products per second of one core that only multiplies large matrices, with the native engine, over so much processor
+/// time of this thread. `None` if the kernel does not tell that time.
 pub fn measure_products_per_s(duration: Duration) -> Option<f64> {
     let mut network = CpuNetwork::new(NetworkSpec::perceptron(SIDE, &[], Head::Linear { outputs: SIDE })).ok()?;
     network.set_parameters(&vec![1.0; network.parameters().len()]);
     let (input, mut output) = (vec![1.0; SIDE * SIDE], vec![0.0; SIDE * SIDE]);
     let mut multiply = || network.infer(Values::F32(&input), SIDE, &mut output);
     let counted_elsewhere = take_products();
-    // What is allocated, packed and brought into the cache only once.
+    // Not measured: the first product allocates, packs and fills the cache.
     multiply();
     PRODUCTS.set(0);
     let began = processor_time()?;
@@ -91,7 +92,8 @@ mod tests {
 
     const ROWS: usize = 3;
 
-    /// Products of a forward pass of three rows, and of backward passes for the parameters, for the input, and for both.
+    /// Products of a forward pass of three rows, and of backward passes for the parameters, for
+    /// the input, and for both.
     fn counted(spec: NetworkSpec) -> [u64; 4] {
         let mut network = CpuNetwork::new(spec).unwrap();
         let (inputs, outputs) = (network.spec().inputs(), network.spec().outputs());

@@ -1,4 +1,4 @@
-//! From the gradient of an output back to those of the parameters and of the input.
+//! The backward pass: from the gradient of the output to the gradients of the parameters and of the input.
 
 use super::super::specification::{Activation, Operation, Stage};
 use super::convolution::Scratch;
@@ -7,7 +7,7 @@ use super::{Buffers, CpuNetwork, frames, sized};
 use crate::values::Values;
 
 impl CpuNetwork {
-    /// The gradients that are wanted.
+    /// Computes the gradients that are wanted, from the last stage to the first.
     pub(super) fn gradients(
         &self,
         buffers: &mut Buffers,
@@ -48,7 +48,7 @@ impl CpuNetwork {
         }
     }
 
-    /// What a gradient is before the activation of a stage.
+    /// Takes a gradient back through the activation of a stage.
     fn through_activation(&self, index: usize, gradient: &mut [f32]) {
         let activation = &self.kept.stages[index];
         match self.stages[index].activation {

@@ -1,4 +1,5 @@
-//! A window that is moved over its image in both directions: each place sees a patch of the image, and each pixel a patch of the places.
+//! A window that is moved over its image in both directions: each place sees a patch of the image, and each pixel a
+//! patch of the places.
 //!
 //! The channels of the places, or of the pixels, fill the vectors.
 
@@ -15,10 +16,12 @@ pub(super) struct ByPlaces {
     /// Patches of the image, one for each place.
     patches: Patches,
     matrix: Vec<f32>,
-    /// The way back: pixels that have the same remainders by the stride get their values from the same part of the kernel.
+    /// For the way back: pixels with the same remainders by the stride get their values from the
+    /// same part of the kernel.
     phases: Vec<Phase>,
-    /// Rows of zeros around the places that a patch of a phase may reach into: above and left, then height and width with them.
+    /// Rows of zeros above the places, and columns of zeros left of them: patches of a phase may reach there.
     margin: usize,
+    /// Height and width of the places with zeros on all sides.
     padded: [usize; 2],
 }
 
@@ -33,7 +36,8 @@ struct Phase {
 }
 
 impl ByPlaces {
-    /// Where everything lies with vectors of `lanes` values, without matrices: they may be large, and another way be better.
+    /// Plans where everything lies with vectors of `lanes` values. Allocates no matrices: they may be large, and
+    /// another way be better.
     pub(super) fn new(lanes: usize, window: Window) -> Self {
         let Window { image: [channels, height, width], places: [columns, down, across], kernel, stride } = window;
         let places = || (0..down).flat_map(|y| (0..across).map(move |x| (y, x)));
@@ -54,7 +58,7 @@ impl ByPlaces {
         found
     }
 
-    /// The same, with room for its weights.
+    /// Adds room for the packed weights.
     pub(super) fn with_matrices(mut self) -> Self {
         self.matrix = vec![0.0; self.patches.packed_length(self.lanes)];
         for Phase { patches, matrix, .. } in &mut self.phases {
@@ -63,7 +67,7 @@ impl ByPlaces {
         self
     }
 
-    /// Operations on vectors that the way to the places takes, and the way back, for one image.
+    /// Vector operations for one image: on the way to the places, and on the way back.
     pub(super) fn operations(&self) -> [usize; 2] {
         let back = self.phases.iter().map(|phase| phase.patches.operations(self.lanes)).sum();
         [self.patches.operations(self.lanes), back]
@@ -72,13 +76,14 @@ impl ByPlaces {
     /// The phase of the pixels with these remainders, still without its matrix.
     fn phase(&self, row: usize, column: usize) -> Phase {
         let Window { image: [channels, height, width], places: [depth, ..], kernel, stride } = self.window;
-        // A place that lies further back sees the pixel further down its kernel, so the kernel is read backwards.
+        // A place further up or left sees the pixel further down or right in its kernel, so the
+        // kernel is read backwards.
         let backwards = |remainder: usize| (remainder..kernel).step_by(stride).rev().collect::<Vec<_>>();
         let (kernel_rows, kernel_columns) = (backwards(row), backwards(column));
         let first = |pixel: usize, taps: usize| pixel / stride + self.margin + 1 - taps;
         let pixels = || (row..height).step_by(stride).flat_map(|y| (column..width).step_by(stride).map(move |x| (y, x)));
         let source = |(y, x)| (first(y, kernel_rows.len()) * self.padded[1] + first(x, kernel_columns.len())) * depth;
-        // Without a part of the kernel nothing is added, and nothing may be read.
+        // Pixels that no part of the kernel reaches get nothing, and nothing may be read for them.
         let reached = !kernel_rows.is_empty() && !kernel_columns.is_empty();
         let patches = Patches {
             sources: pixels().map(|pixel| if reached { source(pixel) } else { 0 }).collect(),
@@ -90,7 +95,7 @@ impl ByPlaces {
         Phase { matrix: Vec::new(), patches, kernel_rows, kernel_columns }
     }
 
-    /// Calls `visit` with the index of each weight as PyTorch stores it, and the tap and column of the matrix that it is.
+    /// Calls `visit` with the index of each weight as PyTorch stores it, and with its tap and column in the matrix.
     fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let Window { image: [channels, ..], places: [depth, ..], kernel, .. } = self.window;
         let mut index = 0;

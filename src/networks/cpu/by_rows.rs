@@ -1,9 +1,9 @@
-//! A window whose kernel is nearly as wide as its image, and whose places have few channels: a whole row of the image is taken as one
-//! pixel, a row of places as one place, and the window moves down alone.
+//! A window whose kernel is nearly as wide as its image, and whose places have few channels: a whole row of the image
+//! is taken as one pixel, a whole row of places as one place, and the window only moves down.
 //!
-//! The matrix between such rows has each weight once for every place across, shifted with it, and zeros elsewhere. With a kernel of half
-//! the image's width every other product is with a zero; but vectors are full, or nearly, and no patch reaches over the edge. The decoder
-//! of an auto-encoder is made of such kernels.
+//! The matrix between such rows has each weight once for every place across, shifted with the place, and zeros
+//! elsewhere. With a kernel of half the image's width every other product is with a zero; but vectors are full, or
+//! nearly so, and no patch reaches over the edge. The decoder of an auto-encoder is made of such kernels.
 
 use pulp::Arch;
 
@@ -20,7 +20,7 @@ pub(super) struct ByRows {
     patches: Patches,
     matrix: Vec<f32>,
     starts: Vec<usize>,
-    /// The way back: what each row of places adds to the rows of the image under it.
+    /// For the way back: what each row of places adds to the rows of the image under it.
     spread: Patches,
     spread_matrix: Vec<f32>,
     spread_starts: Vec<usize>,
@@ -40,16 +40,16 @@ impl ByRows {
         patches.max(spread)
     }
 
-    /// Operations on vectors that the way to the places would take, and the way back, for one image of `window`.
+    /// Vector operations for one image of `window`: on the way to the places, and on the way back.
     pub(super) fn operations(lanes: usize, window: &Window) -> [usize; 2] {
         let [patches, spread] = both_ways(window);
-        // What a row of places adds to the image is added value by value.
+        // On the way back, the product of each row of places is then added to the image.
         let added = spread.sources.len() * spread.columns.div_ceil(lanes);
         [patches.operations(lanes), spread.operations(lanes) + added]
     }
 
-    /// Calls `visit` with the index of each weight as PyTorch stores it, and each value of a patch and of a row of places that it is
-    /// between.
+    /// Calls `visit` with the index of each weight as PyTorch stores it, and with each pair of a value of a patch and a
+    /// value of a row of places that the weight connects.
     fn each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let Window { image: [channels, ..], places: [depth, _, across], kernel, stride } = self.window;
         let mut index = 0;
@@ -128,10 +128,12 @@ impl Convolution for ByRows {
     }
 }
 
-/// The rows of the image under each row of places, each a patch of the image; and the rows of places, each a patch of its own.
+/// The rows of the image under each row of places, each a patch of the image; and the rows of places,
+/// each a patch of its own.
 fn both_ways(window: &Window) -> [Patches; 2] {
     let Window { places: [_, down, _], kernel, stride, .. } = *window;
-    let (of_image, of_places) = (image_row(window), place_row(window));
+    let image_values = image_row(window);
+    let place_values = place_row(window);
     let rows = |first, run, columns| Patches {
         sources: (0..down).map(|row| row * first).collect(),
         targets: (0..down).collect(),
@@ -139,7 +141,7 @@ fn both_ways(window: &Window) -> [Patches; 2] {
         run,
         columns,
     };
-    [rows(stride * of_image, kernel * of_image, of_places), rows(of_places, of_places, kernel * of_image)]
+    [rows(stride * image_values, kernel * image_values, place_values), rows(place_values, place_values, kernel * image_values)]
 }
 
 /// Values of a row of the image.

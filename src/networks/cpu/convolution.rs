@@ -1,9 +1,10 @@
 //! A square kernel on an image, in both directions.
 //!
-//! A convolution takes an image to the places of its kernel; what takes a gradient back from the places to the image is its adjoint, and
-//! a transposed convolution is that adjoint used forwards. So both layers, and the gradients of both, are made of three operations:
-//! [`Convolution::to_places`], [`Convolution::to_image`] and [`Convolution::accumulate`]. All of them take one image at a time, with
-//! the channels of a pixel side by side, so that what they touch stays in the cache.
+//! A convolution takes an image to the places of its kernel. Its adjoint takes a gradient back from the places to
+//! the image, and a transposed convolution is that adjoint used forwards. So both layers, and the gradients of both,
+//! are made of three operations: [`Convolution::to_places`], [`Convolution::to_image`] and
+//! [`Convolution::accumulate`]. All of them take one image at a time, with the channels of a pixel side by side, so
+//! that what they touch stays in the cache.
 
 use pulp::Arch;
 
@@ -12,8 +13,9 @@ use super::by_places::ByPlaces;
 use super::by_rows::ByRows;
 use super::patches::Lanes;
 
-/// Values of a matrix for whole rows, 32 MiB, beyond which a window goes by its places all the same: they grow with the third power of the
-/// image's side, and three of them are kept. The decoder of four frames of 160 x 160 stays below.
+/// Largest matrix for whole rows, in values (32 MiB); a window that needs a larger one goes by its places. Such
+/// matrices grow with the third power of the image's side, and three of them are kept. The decoder of four frames of
+/// 160 x 160 stays below.
 const LARGEST_MATRIX: usize = 1 << 23;
 
 /// A window with its weights, packed for the machine at hand.
@@ -24,11 +26,12 @@ pub(super) trait Convolution: Send {
     /// Packs the weights for [`Self::to_image`].
     fn pack_to_image(&mut self, weight: &[f32]);
 
-    /// One image to the places of the kernel, with a bias for each channel of the places if it is not empty, then ReLU if wanted.
+    /// One image to the places of the kernel, with a bias for each channel of the places if it is not
+    /// empty, then ReLU if wanted.
     fn to_places(&self, arch: Arch, image: &[f32], bias: &[f32], activate: bool, places: &mut [f32]);
 
-    /// The places of the kernel to one image: every place adds the kernel, times its value. With a bias for each channel of the image if it
-    /// is not empty, then ReLU if wanted.
+    /// The places of the kernel to one image: every place adds the kernel, times the place's value. With a bias for
+    /// each channel of the image if it is not empty, then ReLU if wanted.
     fn to_image(&self, arch: Arch, places: &[f32], bias: &[f32], activate: bool, image: &mut [f32], scratch: &mut Scratch);
 
     /// Values that the sums of [`Self::accumulate`] take.
@@ -40,8 +43,8 @@ pub(super) trait Convolution: Send {
         gradient.resize(self.gradient_length(), 0.0);
     }
 
-    /// Adds one image's part of the gradient of the weights, given values of the places and of the image: one of them entered the layer,
-    /// the other is the gradient of what left it. Between two layers, [`Self::clear`].
+    /// Adds one image's part of the gradient of the weights, given values of the places and of the image: one of them
+    /// entered the layer, the other is the gradient of what left it. Call [`Self::clear`] between two layers.
     fn accumulate(&self, arch: Arch, image: &[f32], places: &[f32], scratch: &mut Scratch);
 
     /// The sums of [`Self::accumulate`] as PyTorch stores the weights.
@@ -56,14 +59,16 @@ pub(super) struct Scratch {
     pub(super) gradient: Vec<f32>,
 }
 
-/// `window` by rows where neither direction loses by it, and by places otherwise.
+/// The way that suits `window`: by rows if neither direction loses by it, by places otherwise.
 pub(super) fn convolution(arch: Arch, window: Window) -> Box<dyn Convolution> {
     let lanes = arch.dispatch(Lanes);
     let by_places = ByPlaces::new(lanes, window);
     if goes_by_rows(&by_places, lanes, &window) { Box::new(ByRows::new(lanes, window)) } else { Box::new(by_places.with_matrices()) }
 }
 
-/// Whoever acts goes forward alone, and nobody asks for the gradient of what a network sees: what one way costs the other need not win.
+/// Whether neither direction loses by rows, and the matrix is not too large. Each direction counts by itself,
+/// since one may be used without the other: an actor only goes forward, and nobody asks for the gradient of an
+/// image that a network sees.
 fn goes_by_rows(by_places: &ByPlaces, lanes: usize, window: &Window) -> bool {
     let ([to_places, to_image], [rows_to_places, rows_to_image]) = (by_places.operations(), ByRows::operations(lanes, window));
     rows_to_places <= to_places && rows_to_image < to_image && ByRows::matrix_length(lanes, window) <= LARGEST_MATRIX

@@ -1,7 +1,7 @@
 //! Loops over whole matrices between two products: bias and ReLU, their backward passes, and the dueling combination.
 //!
-//! Plain loops that the compiler vectorises; the caller runs them inside `Arch::dispatch`, so that they use the widest instructions of
-//! the machine at hand.
+//! Plain loops that the compiler vectorises; the caller runs them inside `Arch::dispatch`, so that they use the widest
+//! instructions of the machine at hand.
 
 use super::narrow::{relu, relu_gradient};
 

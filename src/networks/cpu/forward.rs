@@ -1,4 +1,4 @@
-//! From an input to an output.
+//! The forward pass: from an input to an output.
 
 use super::super::specification::{Activation, Operation};
 use super::elementwise::combine_streams;

@@ -1,5 +1,5 @@
-//! Where the values of an image lie: PyTorch lays channel after channel, the products of [`super::patches`] want the channels of a pixel
-//! side by side. Bytes become floats on the same way.
+//! Where the values of an image lie: PyTorch lays channel after channel, the products of [`super::patches`] need the
+//! channels of a pixel side by side. Bytes become floats in the same pass.
 
 use pulp::Arch;
 
@@ -36,7 +36,7 @@ pub(super) fn flatten(arch: Arch, images: &[f32], channels: usize, length: usize
     }
 }
 
-/// The transpose of a matrix of so many rows.
+/// Transposes a matrix of `count` rows into `columns`.
 #[inline(always)]
 fn interleave<T: Copy>(rows: &[T], count: usize, columns: &mut [f32], convert: impl Fn(T) -> f32) {
     let length = rows.len() / count;

@@ -44,17 +44,24 @@ impl Linear<'_> {
 
     /// `output[rows, outputs] = input · weightᵀ + bias`, then ReLU if `activate`.
     pub(super) fn forward(&self, arch: Arch, input: &[f32], output: &mut [f32], activate: bool) {
-        let (bias, wide) = (self.bias, self.outputs);
+        let bias = self.bias;
         if !self.transposed_weight.is_empty() {
-            let matrix = self.transposed_weight;
-            let epilogue = if activate { Epilogue::BiasRelu(bias) } else { Epilogue::Bias(bias) };
-            return with_narrow!(self.inputs, NARROW => arch.dispatch(Expand::<NARROW> { input, matrix, epilogue, output, wide }));
+            return with_narrow!(self.inputs, NARROW => arch.dispatch(Expand::<NARROW> {
+                input,
+                matrix: self.transposed_weight,
+                epilogue: if activate { Epilogue::BiasRelu(bias) } else { Epilogue::Bias(bias) },
+                output,
+                wide: self.outputs,
+            }));
         }
         if self.outputs <= MAXIMUM_NARROW {
-            let (matrix, wide) = (self.weight, self.inputs);
-            with_narrow!(self.outputs, NARROW => {
-                arch.dispatch(Contract::<NARROW> { input, matrix, bias: Some(bias), output: &mut *output, wide });
-            });
+            with_narrow!(self.outputs, NARROW => arch.dispatch(Contract::<NARROW> {
+                input,
+                matrix: self.weight,
+                bias: Some(bias),
+                output: &mut *output,
+                wide: self.inputs,
+            }));
             if activate {
                 arch.dispatch(|| activate_all(output));
             }
@@ -69,7 +76,8 @@ impl Linear<'_> {
         }
     }
 
-    /// `weight_gradient[outputs, inputs] = output_gradientᵀ · input`, `bias_gradient` = column sums of `output_gradient`.
+    /// `weight_gradient[outputs, inputs] = output_gradientᵀ · input`, `bias_gradient` = column sums of
+    /// `output_gradient`.
     pub(super) fn parameter_gradient(
         &self,
         arch: Arch,
@@ -79,32 +87,51 @@ impl Linear<'_> {
         bias_gradient: &mut [f32],
     ) {
         if self.inputs <= MAXIMUM_NARROW {
-            let (left, right, weight, wide) = (output_gradient, input, weight_gradient, self.outputs);
-            let side = Side::Input { bias: bias_gradient };
-            return with_narrow!(self.inputs, NARROW => arch.dispatch(Outer::<NARROW> { left, right, side, weight, wide }));
+            return with_narrow!(self.inputs, NARROW => arch.dispatch(Outer::<NARROW> {
+                left: output_gradient,
+                right: input,
+                side: Side::Input { bias: bias_gradient },
+                weight: weight_gradient,
+                wide: self.outputs,
+            }));
         }
         arch.dispatch(|| column_sums(output_gradient, bias_gradient));
         if self.outputs <= MAXIMUM_NARROW {
-            let (left, right, side, weight, wide) = (input, output_gradient, Side::Output, weight_gradient, self.inputs);
-            return with_narrow!(self.outputs, NARROW => arch.dispatch(Outer::<NARROW> { left, right, side, weight, wide }));
+            return with_narrow!(self.outputs, NARROW => arch.dispatch(Outer::<NARROW> {
+                left: input,
+                right: output_gradient,
+                side: Side::Output,
+                weight: weight_gradient,
+                wide: self.inputs,
+            }));
         }
         let rows = output_gradient.len() / self.outputs;
         let left = MatRef::from_row_major_slice(output_gradient, rows, self.outputs).transpose();
         product(left, MatRef::from_row_major_slice(input, rows, self.inputs), weight_gradient);
     }
 
-    /// `input_gradient[rows, inputs] = output_gradient · weight`, masked by the ReLU that produced the input if `activation` is given.
+    /// `input_gradient[rows, inputs] = output_gradient · weight`, masked by the ReLU that produced the input if
+    /// `activation` is given.
     pub(super) fn input_gradient(&self, arch: Arch, output_gradient: &[f32], input_gradient: &mut [f32], activation: Option<&[f32]>) {
-        if let (true, Some(activation)) = (self.outputs <= MAXIMUM_NARROW, activation) {
-            let (input, matrix, output, wide) = (output_gradient, self.weight, input_gradient, self.inputs);
-            let epilogue = Epilogue::Mask(activation);
-            return with_narrow!(self.outputs, NARROW => arch.dispatch(Expand::<NARROW> { input, matrix, epilogue, output, wide }));
+        if self.outputs <= MAXIMUM_NARROW
+            && let Some(activation) = activation
+        {
+            return with_narrow!(self.outputs, NARROW => arch.dispatch(Expand::<NARROW> {
+                input: output_gradient,
+                matrix: self.weight,
+                epilogue: Epilogue::Mask(activation),
+                output: input_gradient,
+                wide: self.inputs,
+            }));
         }
         if !self.transposed_weight.is_empty() {
-            let (input, matrix, wide) = (output_gradient, self.transposed_weight, self.outputs);
-            with_narrow!(self.inputs, NARROW => {
-                arch.dispatch(Contract::<NARROW> { input, matrix, bias: None, output: &mut *input_gradient, wide });
-            });
+            with_narrow!(self.inputs, NARROW => arch.dispatch(Contract::<NARROW> {
+                input: output_gradient,
+                matrix: self.transposed_weight,
+                bias: None,
+                output: &mut *input_gradient,
+                wide: self.outputs,
+            }));
         } else {
             let rows = output_gradient.len() / self.outputs;
             let left = MatRef::from_row_major_slice(output_gradient, rows, self.outputs);

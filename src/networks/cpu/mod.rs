@@ -1,9 +1,10 @@
 //! The native engine: networks on the calling thread, with a backward pass written by hand.
 //!
-//! It exists because small networks are dominated by overheads in a general framework: here one call costs its arithmetic and little
-//! more. Nothing is allocated once the largest number of rows was seen.
+//! The engine exists because a general framework spends most of the time of small networks on overheads: here one call
+//! costs its arithmetic and little more. Nothing is allocated once the largest number of rows was seen.
 //!
-//! Between two layers, images lie with the channels of a pixel side by side; they enter, leave and are flattened as PyTorch lays them.
+//! Between two layers, images lie with the channels of a pixel side by side; they enter, leave and are flattened as
+//! PyTorch lays them.
 
 mod backward;
 mod by_places;
@@ -35,14 +36,15 @@ pub struct CpuNetwork {
     /// Whether there are dense layers only, with ReLU between them.
     is_perceptron: bool,
     parameters: Vec<f32>,
-    /// Weights of the first layer as `[inputs, outputs]`, if its product wants them so; follows every change of the parameters.
+    /// Weights of the first layer as `[inputs, outputs]`, if its product wants them so; follows every
+    /// change of the parameters.
     transposed_weight: Vec<f32>,
-    /// For each stage the window that it moves, if any, with the weights packed for the forward pass.
+    /// For each stage the window that it moves, if any, with its weights packed for the forward pass.
     convolutions: Vec<Option<Box<dyn Convolution>>>,
-    /// Whether the weights are packed for the backward pass too.
+    /// Whether the weights of all windows are packed for the backward pass too.
     packed_for_backward: bool,
     arch: Arch,
-    /// What the last forward pass left for the backward pass.
+    /// Activations of the last forward pass, for the backward pass.
     kept: Activations,
     kept_input: KeptInput,
     kept_rows: Option<usize>,
@@ -51,10 +53,17 @@ pub struct CpuNetwork {
     buffers: Buffers,
 }
 
+/// Direction of a pass through the network.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
 /// Results of the stages of one pass.
 #[derive(Default)]
 struct Activations {
-    /// `rows × outputs` of each stage, after its activation; that of the last stage only if it has one.
+    /// `rows × outputs` of each stage, after its activation; of the last stage only if it has an activation.
     stages: Vec<Vec<f32>>,
     /// Bytes of the input as floats.
     floats: Vec<f32>,
@@ -74,8 +83,9 @@ struct KeptInput {
 /// Buffers of the backward pass.
 #[derive(Default)]
 struct Buffers {
-    /// Gradients that travel down from stage to stage, and the one above.
+    /// Gradient of what entered the current stage.
     gradient: Vec<f32>,
+    /// Gradient of what left the current stage.
     above: Vec<f32>,
     /// Activations of the rows that a gradient passes through.
     selected: Vec<f32>,
@@ -92,7 +102,7 @@ impl CpuNetwork {
     /// When `spec` is not valid.
     pub fn new(spec: NetworkSpec) -> Result<Self, NetworkError> {
         let mut stages = spec.stages()?;
-        // Images enter as they are flattened.
+        // Images enter in the order in which they are flattened.
         if matches!(stages[0].operation, Operation::Flatten(_)) {
             stages.remove(0);
         }
@@ -153,12 +163,13 @@ impl CpuNetwork {
         }
     }
 
-    /// Packs the weights of all windows for the pass in one direction.
-    fn pack(&mut self, is_forward: bool) {
+    /// Packs the weights of all windows for a pass in this direction.
+    fn pack(&mut self, direction: Direction) {
         for (stage, convolution) in self.stages.iter().zip(&mut self.convolutions) {
             let Some(convolution) = convolution else { continue };
             let weight = &self.parameters[stage.weight.clone()];
-            if matches!(stage.operation, Operation::Convolution(_)) == is_forward {
+            let is_convolution = matches!(stage.operation, Operation::Convolution(_));
+            if is_convolution == (direction == Direction::Forward) {
                 convolution.pack_to_places(weight);
             } else {
                 convolution.pack_to_image(weight);
@@ -190,7 +201,7 @@ impl Network for CpuNetwork {
         change(&mut self.parameters);
         self.kept_rows = None;
         self.transpose_first_weight();
-        self.pack(true);
+        self.pack(Direction::Forward);
         self.packed_for_backward = false;
     }
 
@@ -224,7 +235,7 @@ impl Network for CpuNetwork {
         }
         self.work.count_backward(rows, parameter_gradient.is_some(), input_gradient.is_some());
         if !self.packed_for_backward {
-            self.pack(false);
+            self.pack(Direction::Backward);
             self.packed_for_backward = true;
         }
         // Taken out while the network is borrowed; an empty workspace does not allocate.
@@ -258,7 +269,7 @@ impl KeptInput {
     }
 }
 
-/// What lays an output image as PyTorch does, if the last stage gives one.
+/// A stage that lays an output image as PyTorch does, if the last of `stages` gives an image.
 fn flattened_output(stages: &[Stage]) -> Option<Stage> {
     let last = stages.last()?;
     let image = match last.operation {
@@ -267,9 +278,16 @@ fn flattened_output(stages: &[Stage]) -> Option<Stage> {
         Operation::Unflatten(image) => image,
         Operation::Dense | Operation::Flatten(_) | Operation::Dueling => return None,
     };
-    let (inputs, outputs, end) = (last.outputs, last.outputs, last.bias.end);
-    let operation = Operation::Flatten(image);
-    Some(Stage { operation, inputs, outputs, weight: end..end, bias: end..end, activation: Activation::None, is_head: false })
+    let end = last.bias.end;
+    Some(Stage {
+        operation: Operation::Flatten(image),
+        inputs: last.outputs,
+        outputs: last.outputs,
+        weight: end..end,
+        bias: end..end,
+        activation: Activation::None,
+        is_head: false,
+    })
 }
 
 /// The first `length` elements of a buffer that never shrinks.

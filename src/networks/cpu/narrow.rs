@@ -1,8 +1,8 @@
 //! Products with a narrow side: the few columns of an observation, the few actions of a head.
 //!
-//! A general matrix product spends most of its time on packing there. These loops keep the narrow side in registers instead: a whole
-//! inference of 4-64-64-2 takes 24.0 µs instead of 27.9 at 256 rows, and 0.33 instead of 0.55 at one row (AMD Zen 4, one thread).
-//! [`MAXIMUM_NARROW`] is where the general product catches up.
+//! A general matrix product spends most of its time on packing there. These loops keep the narrow side in registers
+//! instead: a whole inference of 4-64-64-2 takes 24.0 µs instead of 27.9 at 256 rows, and 0.33 instead of 0.55 at one
+//! row (AMD Zen 4, one thread). [`MAXIMUM_NARROW`] is where the general product catches up.
 
 use pulp::{Simd, WithSimd};
 
@@ -151,7 +151,8 @@ impl<const NARROW: usize> WithSimd for Contract<'_, NARROW> {
     }
 }
 
-/// The parameter gradient of a layer with a narrow side: products of each wide column with each narrow one, summed over the rows.
+/// The parameter gradient of a layer with a narrow side: products of each wide column with each narrow
+/// one, summed over the rows.
 pub(super) struct Outer<'a, const NARROW: usize> {
     /// `rows × wide`.
     pub(super) left: &'a [f32],
@@ -165,7 +166,8 @@ pub(super) struct Outer<'a, const NARROW: usize> {
 
 /// Which side of the layer is narrow.
 pub(super) enum Side<'a> {
-    /// The input: `weight[wide, NARROW]`. `left` is the gradient of the output, and its sums over the rows are that of the bias.
+    /// The input: `weight[wide, NARROW]`. `left` is the gradient of the output, and its sums over the
+    /// rows are that of the bias.
     Input { bias: &'a mut [f32] },
     /// The output: `weight[NARROW, wide]`.
     Output,

@@ -1,8 +1,8 @@
 //! Products of the patches of an image with a matrix, without ever writing the patches down.
 //!
-//! With the channels of a pixel side by side, a patch is a few runs of values that lie one after the other in the image. One value at a
-//! time is spread over a vector and multiplied with the weights of as many columns; a tile of patches shares each load of the weights, and
-//! its sums stay in registers from the first run to the last.
+//! With the channels of a pixel side by side, a patch is a few runs, each of values that lie one after the other in the
+//! image. One value at a time is spread over a vector and multiplied with the weights of as many columns. A tile of
+//! patches shares each load of the weights, and its sums stay in registers from the first run to the last.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -31,7 +31,7 @@ impl Patches {
         self.columns.next_multiple_of(lanes) * self.taps()
     }
 
-    /// Operations on vectors that a product of all patches with the matrix takes.
+    /// Vector operations of a product of all patches with the matrix.
     pub(super) fn operations(&self, lanes: usize) -> usize {
         self.sources.len() * self.packed_length(lanes) / lanes
     }
@@ -119,7 +119,7 @@ impl Product<'_> {
                     self.tile::<S, PATCHES, VECTORS>(simd, first, vector);
                     PATCHES
                 }
-                // Alone, each of them would load all weights again.
+                // One by one, each of these patches would load all weights again.
                 3.. => {
                     self.tile::<S, 3, VECTORS>(simd, first, vector);
                     3
@@ -168,8 +168,8 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Adds `patchᵀ · row` to the gradient of a matrix, packed like it, for every patch and the row of a gradient that belongs to it; these
-/// rows lie in the order of the patches. `whole_rows` is a buffer.
+/// Adds `patchᵀ · row` to `gradient`, which is packed like the matrix, for every patch and its row of the output's
+/// gradient; these rows lie in the order of the patches. `whole_rows` is a buffer.
 pub(super) fn accumulate(arch: Arch, patches: &Patches, image: &[f32], rows: &[f32], whole_rows: &mut Vec<f32>, gradient: &mut [f32]) {
     let whole = patches.columns.next_multiple_of(arch.dispatch(Lanes));
     let rows = if whole == patches.columns {

@@ -1,7 +1,7 @@
 //! What a network looks like: its layers, and where each tensor lies in the one flat buffer of parameters.
 //!
-//! Everything that moves parameters (parameter board, gradient exchange, checkpoints, both engines) sees a flat slice of `f32`;
-//! only the files in here know which part of it is which tensor.
+//! Everything that moves parameters (parameter board, gradient exchange, checkpoints, both engines) sees a flat slice
+//! of `f32`; only the files of this folder know which part of it is which tensor.
 
 mod shape;
 mod stage;
@@ -29,11 +29,12 @@ pub const MAXIMUM_VALUES: usize = 1 << 28;
 
 /// A network: what enters it, its layers from first to last, and what gives the output.
 ///
-/// Layers with parameters are numbered from 0 and called as in a `torch.nn.ModuleList` of them: `layers.0.weight`, `layers.0.bias`.
+/// Layers with parameters are numbered from 0 and called as in a `torch.nn.ModuleList` of them: `layers.0.weight`,
+/// `layers.0.bias`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSpec {
-    /// What enters.
+    /// The input.
     pub input: InputSpec,
     /// The layers, in the order in which they are applied.
     pub layers: Vec<Layer>,
@@ -69,13 +70,14 @@ pub enum Layer {
         /// Pixels from one place of the kernel to the next.
         stride: usize,
     },
-    /// The adjoint of a convolution without padding (`torch.nn.ConvTranspose2d`): an image of `(side - 1) × stride + kernel` pixels a side.
+    /// The adjoint of a convolution without padding (`torch.nn.ConvTranspose2d`): it gives an image of
+    /// `(side - 1) × stride + kernel` pixels a side.
     TransposedConvolution {
         /// Channels of the output.
         channels: usize,
         /// Height and width of the kernel.
         kernel: usize,
-        /// Pixels between the places where two neighbours are put.
+        /// Pixels from where the kernel is put for one pixel to where it is put for the next.
         stride: usize,
     },
     /// Any shape as one row of values, channel after channel.
@@ -95,7 +97,7 @@ pub enum Layer {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Head {
-    /// The last layer does.
+    /// The last layer gives the output.
     None,
     /// One more dense layer, numbered like the others.
     Linear {
@@ -116,9 +118,9 @@ pub enum Head {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedHead {
-    /// First part of the names of its tensors: small letters, digits and `_`.
+    /// First part of the names of the head's tensors: small letters, digits and `_`.
     pub name: String,
-    /// Its columns of the output.
+    /// Columns of the output that this head gives.
     pub outputs: usize,
 }
 
@@ -158,7 +160,8 @@ impl NetworkSpec {
         Self::of_input(InputSpec::floats(inputs), &[], hidden, head)
     }
 
-    /// Convolutions, each given as `[channels, kernel, stride]`, then dense layers of `hidden` units, all with ReLU, then `head`.
+    /// Convolutions, each given as `[channels, kernel, stride]`, then dense layers of `hidden` units,
+    /// all with ReLU, then `head`.
     ///
     /// An input that is not one row of values is flattened before the dense layers.
     pub fn of_input(input: InputSpec, convolutions: &[[usize; 3]], hidden: &[usize], head: Head) -> Self {
@@ -169,8 +172,8 @@ impl NetworkSpec {
         Self { input, layers, head }
     }
 
-    /// From rows of `latent` values to images of `channels` x `side` x `side`: a transposed convolution of two channels with a kernel of
-    /// half the side, ReLU, and one of `channels` whose kernel gives the rest.
+    /// From rows of `latent` values to images of `channels` x `side` x `side`: a transposed convolution of two channels
+    /// with a kernel of half the side, ReLU, and one of `channels` whose kernel gives the rest.
     pub fn decoder(latent: usize, channels: usize, side: usize) -> Self {
         let transposed = |channels, kernel| Layer::TransposedConvolution { channels, kernel, stride: 1 };
         let first = side / 2;
@@ -298,7 +301,7 @@ impl NetworkSpec {
         self.initialise_as(Initialisation::FanIn, seed)
     }
 
-    /// Fresh parameters of the size that `initialisation` says.
+    /// Fresh parameters, drawn as `initialisation` says.
     ///
     /// # Panics
     /// As [`Self::initialise`].
@@ -307,12 +310,13 @@ impl NetworkSpec {
         let mut parameters = Vec::with_capacity(self.parameter_count());
         for stage in self.stages().expect("the specification was validated") {
             let scale = 1.0 / (stage.fan_in() as f32).sqrt();
-            // Half of what enters a ReLU is lost, and a uniform number has a third of the square of its bound.
+            // ReLU halves the mean square, and the mean square of a uniform number is a third of its bound's square.
             let keeps_size = initialisation == Initialisation::He && stage.activation == Activation::Relu;
             let bounds = if keeps_size { [6f32.sqrt() * scale, 0.0] } else { [scale, scale] };
             for (range, bound) in [stage.weight, stage.bias].into_iter().zip(bounds) {
                 parameters.extend(range.map(|_| {
-                    // 24 random bits fill the mantissa; drawn here rather than by `rand`, whose sampling may change between releases.
+                    // 24 random bits fill the mantissa; drawn here rather than by `rand`, whose sampling may change
+                    // between releases.
                     let unit = (generator.next_u64() >> 40) as f32 / (1u64 << 24) as f32;
                     (2.0 * unit - 1.0) * bound
                 }));

@@ -5,11 +5,11 @@ use super::{Layer, MAXIMUM_VALUES, NetworkError};
 /// The shape of one row between two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Values without more order.
+    /// One row of values.
     Flat(usize),
     /// Channels, height, width.
     Image([usize; 3]),
-    /// Something else, which has to be flattened: so many dimensions and values.
+    /// Any other shape, which has to be flattened.
     Other { dimensions: usize, values: usize },
 }
 

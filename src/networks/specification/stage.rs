@@ -18,9 +18,9 @@ pub(crate) struct Stage {
     /// Where the weights lie, directly followed by the biases; both are empty without parameters.
     pub(crate) weight: Range<usize>,
     pub(crate) bias: Range<usize>,
-    /// What follows.
+    /// Activation after the operation.
     pub(crate) activation: Activation,
-    /// Whether it is the product of all heads.
+    /// Whether the stage is the product of all heads.
     pub(crate) is_head: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Operation {
     Dueling,
 }
 
-/// What follows an operation.
+/// Activation after an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activation {
     None,
@@ -64,7 +64,7 @@ impl Stage {
     /// Shape of the weights as PyTorch stores them.
     pub(crate) fn weight_shape(&self) -> Vec<usize> {
         match self.operation {
-            // A transposed convolution has `[in, out, height, width]`, which are the places and the image as well.
+            // A transposed convolution has `[in, out, height, width]`, which also are the places and the image.
             Operation::Convolution(window) | Operation::TransposedConvolution(window) => {
                 vec![window.places[0], window.image[0], window.kernel, window.kernel]
             }
@@ -83,10 +83,10 @@ impl Stage {
         }
     }
 
-    /// What PyTorch takes for the number of inputs of one output when it initialises.
+    /// Number of inputs of one output, as PyTorch counts it when it initialises.
     pub(super) fn fan_in(&self) -> usize {
         match self.operation {
-            // PyTorch takes the second dimension of the weights also where that is the output.
+            // PyTorch takes the second dimension of the weights, even if that is the output.
             Operation::Convolution(window) | Operation::TransposedConvolution(window) => window.image[0] * window.kernel * window.kernel,
             _ => self.inputs,
         }
@@ -190,7 +190,7 @@ impl Builder<'_> {
 }
 
 impl Window {
-    /// Weights for one channel of an output whose inputs have so many channels.
+    /// Weights of one output channel, for an input of so many channels.
     fn taps(&self, channels: usize) -> usize {
         self.kernel.saturating_mul(self.kernel).saturating_mul(channels)
     }

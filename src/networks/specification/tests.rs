@@ -2,9 +2,12 @@
 
 use super::*;
 
-fn perceptron(dueling: bool) -> NetworkSpec {
-    let head = if dueling { Head::Dueling { outputs: 3 } } else { Head::Linear { outputs: 3 } };
-    NetworkSpec::perceptron(4, &[64, 32], head)
+fn linear_perceptron() -> NetworkSpec {
+    NetworkSpec::perceptron(4, &[64, 32], Head::Linear { outputs: 3 })
+}
+
+fn dueling_perceptron() -> NetworkSpec {
+    NetworkSpec::perceptron(4, &[64, 32], Head::Dueling { outputs: 3 })
 }
 
 fn frames(shape: [usize; 3], convolutions: &[[usize; 3]]) -> NetworkSpec {
@@ -39,7 +42,7 @@ fn several_heads() -> NetworkSpec {
 }
 
 fn all() -> [NetworkSpec; 5] {
-    [perceptron(false), perceptron(true), nature(), auto_encoder(), several_heads()]
+    [linear_perceptron(), dueling_perceptron(), nature(), auto_encoder(), several_heads()]
 }
 
 fn listed(specification: &NetworkSpec) -> Vec<String> {
@@ -57,17 +60,17 @@ fn tensors_cover_the_flat_buffer_without_gap_or_overlap() {
         assert_eq!(end, specification.parameter_count());
         assert_eq!(end, specification.initialise(1).len());
     }
-    assert_eq!(perceptron(false).parameter_count(), 5 * 64 + 65 * 32 + 33 * 3);
-    assert_eq!(perceptron(true).parameter_count(), 5 * 64 + 65 * 32 + 33 * 4);
+    assert_eq!(linear_perceptron().parameter_count(), 5 * 64 + 65 * 32 + 33 * 3);
+    assert_eq!(dueling_perceptron().parameter_count(), 5 * 64 + 65 * 32 + 33 * 4);
     assert_eq!(nature().parameter_count(), 257 * 32 + 513 * 64 + 577 * 64 + 3137 * 512 + 513 * 6);
 }
 
 #[test]
 fn tensors_are_named_and_shaped_as_in_pytorch() {
-    assert_eq!(listed(&perceptron(false))[..2], ["layers.0.weight [64, 4]", "layers.0.bias [64]"]);
-    assert_eq!(listed(&perceptron(false))[4..], ["layers.2.weight [3, 32]", "layers.2.bias [3]"]);
+    assert_eq!(listed(&linear_perceptron())[..2], ["layers.0.weight [64, 4]", "layers.0.bias [64]"]);
+    assert_eq!(listed(&linear_perceptron())[4..], ["layers.2.weight [3, 32]", "layers.2.bias [3]"]);
     let dueling = ["value.weight [1, 32]", "advantage.weight [3, 32]", "value.bias [1]", "advantage.bias [3]"];
-    assert_eq!(listed(&perceptron(true))[4..], dueling);
+    assert_eq!(listed(&dueling_perceptron())[4..], dueling);
     let nature = listed(&nature());
     assert_eq!(nature[..3], ["layers.0.weight [32, 4, 8, 8]", "layers.0.bias [32]", "layers.1.weight [64, 32, 4, 4]"]);
     assert_eq!(nature[6..], ["layers.3.weight [512, 3136]", "layers.3.bias [512]", "layers.4.weight [6, 512]", "layers.4.bias [6]"]);
@@ -81,7 +84,7 @@ fn inputs_and_outputs_are_the_elements_of_a_row() {
     let sizes = all().map(|specification| (specification.inputs(), specification.outputs()));
     assert_eq!(sizes, [(4, 3), (4, 3), (4 * 84 * 84, 6), (3 * 12 * 12, 3 * 12 * 12), (5, 4)]);
     assert_eq!((nature().hidden(), nature().convolutions()), (vec![512], vec![[32, 8, 4], [64, 4, 2], [64, 3, 1]]));
-    assert_eq!((perceptron(true).hidden(), perceptron(true).is_dueling()), (vec![64, 32], true));
+    assert_eq!((dueling_perceptron().hidden(), dueling_perceptron().is_dueling()), (vec![64, 32], true));
 }
 
 #[test]
@@ -114,7 +117,8 @@ fn he_gives_layers_with_relu_a_variance_of_two_by_fan_in_and_leaves_others_alone
     let parameters = specification.initialise_as(Initialisation::He, 7);
     let (weights, rest) = parameters.split_at(16 * 400);
     let variance = weights.iter().map(|x| x * x).sum::<f32>() / weights.len() as f32;
-    // Uniform on a bound with square 6/16: the square has a standard deviation of 0.298 of it; six standard errors of 6,400 draws.
+    // Uniform on a bound with square 6/16: the square has a standard deviation of 0.298 of it; six
+    // standard errors of 6,400 draws.
     assert!((variance - 2.0 / 16.0).abs() < 6.0 * 0.298 * 0.375 / 80.0, "{variance}");
     assert!(rest[..400].iter().all(|&bias| bias == 0.0));
     assert!(rest[400..].iter().all(|x| x.abs() <= 0.05) && rest[400..].iter().any(|x| x.abs() > 0.04));

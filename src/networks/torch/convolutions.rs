@@ -1,8 +1,9 @@
-//! Convolutions that follow each other on libtorch, forth and back: what autograd records, because tch does not offer the operation that
-//! their gradients are.
+//! Convolutions that follow each other on libtorch, forward and backward. Autograd records them, because tch does not
+//! offer the operations that compute their gradients.
 //!
-//! A backward pass hands over to a thread of autograd's and waits for it, which on a GPU takes longer than the gradients of a small
-//! convolution do. So all that follow each other are one record, activations between them included, and go there once.
+//! A backward pass of autograd hands over to one of its threads and waits for it. On a GPU that takes longer than the
+//! gradients of a small convolution. So convolutions that follow each other are one record, with the activations
+//! between them, and are handed over once.
 
 use tch::{Kind, TchError, Tensor};
 
@@ -16,7 +17,7 @@ pub(super) struct Convolutions {
 }
 
 impl Convolutions {
-    /// Let `stage` follow; its parameters lie in `flat`, and their gradients go to the same places in `gradient`.
+    /// Append `stage`, whose parameters lie in `flat`, and whose gradients go to the same places in `gradient`.
     pub(super) fn push(&mut self, stage: Stage, flat: &Tensor, gradient: &Tensor) -> Result<(), TchError> {
         let mut parameters = Parameters::of(&stage, flat, gradient)?;
         for parameter in [&mut parameters.weight, &mut parameters.bias] {
@@ -26,7 +27,7 @@ impl Convolutions {
         Ok(())
     }
 
-    /// What comes out; `learns` says whether [`Self::backward`] may follow.
+    /// The forward pass; `learns` says whether [`Self::backward`] may follow.
     pub(super) fn forward(&self, below: Tensor, learns: bool) -> Result<Passed, TchError> {
         if !learns {
             return Ok(Passed { above: self.pass(below.shallow_clone())?, below, recorded: None });
@@ -53,8 +54,8 @@ impl Convolutions {
         })
     }
 
-    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient
-    /// of what went out.
+    /// Writes the gradients of the parameters, if `of_parameters`, and returns the gradient of the input, if
+    /// `of_below`; `above` is the gradient of the output.
     pub(super) fn backward(
         &self,
         passed: &Passed,

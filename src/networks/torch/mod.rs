@@ -1,7 +1,7 @@
 //! The libtorch engine: the same networks through tch, on a CPU or an NVIDIA GPU.
 //!
-//! All parameters live in one flat tensor on the device and all gradients in another; the stages have views of both, so one copy moves
-//! them all. The host keeps a flat copy of the parameters too, which the optimizer changes.
+//! All parameters live in one flat tensor on the device and all gradients in another; the stages have views of both, so
+//! one copy moves them all. The host keeps a flat copy of the parameters too, which the optimizer changes.
 
 mod convolutions;
 mod stage;
@@ -19,7 +19,7 @@ use crate::values::{BYTE_SCALE, ValueType, Values};
 /// Most threads that libtorch is asked to use.
 const MAXIMUM_THREADS: usize = 1024;
 
-/// What libtorch says of some failures, and what helps then.
+/// Words of libtorch for some failures, and what helps against each.
 const REMEDIES: [(&str, &str); 3] = [
     (
         "out of memory",
@@ -32,7 +32,7 @@ const REMEDIES: [(&str, &str); 3] = [
     ("SUBLIBRARY_VERSION_MISMATCH", "Another cuDNN of this machine is loaded beside libtorch's own: take its folder off LD_LIBRARY_PATH."),
 ];
 
-/// Asks the least of libtorch, which is loaded afterwards if it was not.
+/// Loads libtorch, unless it is loaded already: any call does, and this is the smallest.
 pub(super) fn load() {
     drop(Tensor::new());
 }
@@ -43,19 +43,19 @@ pub struct TorchNetwork {
     blocks: Vec<Block>,
     work: Work,
     device: tch::Device,
-    /// What the first stage takes a row for: values, or an image.
+    /// Shape of a row as the first stage takes it: values, or an image.
     row: Vec<i64>,
     /// The parameters on the host.
     parameters: Vec<f32>,
     /// The parameters on the device.
     flat: Tensor,
-    /// Their gradients on the device.
+    /// The gradients of the parameters on the device.
     gradient: Tensor,
     /// What the blocks keep of the last forward pass.
     kept: Option<Vec<Passed>>,
 }
 
-/// What goes back as one.
+/// Stages with one common backward pass.
 enum Block {
     One(TorchStage),
     Convolutions(Convolutions),
@@ -95,7 +95,7 @@ impl TorchNetwork {
         let built = Tensor::f_from_slice(&parameters).and_then(|flat| flat.f_to_device(torch_device)).and_then(|flat| {
             let gradient = flat.f_zeros_like()?;
             let work = Work::of(&stages);
-            // A flatten at the start changes nothing but the name of what comes in.
+            // A flatten at the start changes nothing but the shape's name.
             let mut stages = stages.into_iter().skip_while(|stage| matches!(stage.operation, Operation::Flatten(_))).peekable();
             let is_image = stages.peek().is_some_and(is_convolution);
             let row = if is_image { spec.input.shape.clone() } else { vec![spec.inputs()] };
@@ -165,7 +165,8 @@ impl TorchNetwork {
             return Ok(());
         }
         let mut gradient = Some(Tensor::f_from_slice(output_gradient)?.f_view_as(output)?.f_to_device(self.device)?);
-        // Each block gives back its memory before the next takes some: it is then still in the caches.
+        // Each block frees its memory before the next allocates, so that the same memory is used
+        // while it is in the caches.
         for (index, (block, passed)) in self.blocks.iter().zip(kept).enumerate().rev() {
             let above = gradient.take().expect("what is below is asked for its gradient");
             gradient = block.backward(passed, above, parameter_gradient.is_some(), index > 0 || input_gradient.is_some())?;
@@ -228,7 +229,7 @@ fn is_convolution(stage: &Stage) -> bool {
     matches!(stage.operation, Operation::Convolution(_) | Operation::TransposedConvolution(_))
 }
 
-/// The stages, with convolutions that follow each other together.
+/// The stages as blocks: convolutions that follow each other are one block.
 fn blocks(stages: impl Iterator<Item = Stage>, flat: &Tensor, gradient: &Tensor) -> Result<Vec<Block>, tch::TchError> {
     let mut blocks = Vec::new();
     for stage in stages {
@@ -260,12 +261,13 @@ fn find_device(device: Device) -> Result<tch::Device, NetworkError> {
     if index < count { Ok(tch::Device::Cuda(index)) } else { Err(NetworkError::NoSuchDevice { device, count }) }
 }
 
-/// A device that worked when the network was built and fails now leaves nothing to go on with: the process ends and is replaced.
+/// A device that worked when the network was built and fails now leaves nothing to go on with: the
+/// process ends and is replaced.
 fn expect_device<T>(result: Result<T, tch::TchError>) -> T {
     result.unwrap_or_else(|error| panic!("libtorch's device failed: {}", explained(&error.to_string())))
 }
 
-/// libtorch's words without the frames of its stack and, in a line of its own, what helps, where that is known.
+/// libtorch's words without the frames of its stack and, if it is known, what helps, in a line of its own.
 fn explained(words: &str) -> String {
     let said = words.split("\nException raised from").next().unwrap_or(words).trim_end();
     let remedy = REMEDIES.iter().find(|(reason, _)| said.contains(*reason));

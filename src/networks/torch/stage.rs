@@ -1,7 +1,8 @@
-//! One stage of a network on libtorch, forth and back.
+//! One stage of a network on libtorch, forward and backward.
 //!
-//! Products and activations have gradients of one or two operations each, which are written down here: to record them and to hand them
-//! to the threads of autograd takes longer than a small network needs to compute them. [`super::convolutions`] are left to autograd.
+//! The gradients of products and activations are one or two operations each, which are written down here: recording
+//! them and handing them to autograd's threads would take longer than a small network needs to compute them.
+//! Convolutions are left to autograd ([`super::convolutions`]).
 
 use tch::{Kind, TchError, Tensor};
 
@@ -10,7 +11,7 @@ use crate::networks::specification::{Activation, Operation, Stage};
 /// A stage with its parameters on the device.
 pub(super) struct TorchStage {
     stage: Stage,
-    /// Of a stage that has any.
+    /// Parameters, if the stage has any.
     parameters: Option<Parameters>,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Those of a stage, which lie in `flat`, and whose gradients go to the same places in `gradient`.
+    /// The parameters of a stage, which lie in `flat`, and whose gradients go to the same places in `gradient`.
     pub(super) fn of(stage: &Stage, flat: &Tensor, gradient: &Tensor) -> Result<Self, TchError> {
         let part = |of: &Tensor, range: &std::ops::Range<usize>, shape: &[i64]| {
             of.f_narrow(0, range.start as i64, range.len() as i64)?.f_view(shape)?.f_detach()
@@ -44,7 +45,7 @@ pub(super) struct Passed {
     pub(super) below: Tensor,
     /// After the activation.
     pub(super) above: Tensor,
-    /// Of convolutions: the same as `above`, with autograd's record of how it came about.
+    /// For convolutions: `above` with autograd's record of how it was computed.
     pub(super) recorded: Option<Tensor>,
 }
 
@@ -55,7 +56,7 @@ impl TorchStage {
         Ok(Self { stage, parameters })
     }
 
-    /// What `rows` rows become.
+    /// The forward pass of `rows` rows.
     pub(super) fn forward(&self, below: Tensor, rows: usize) -> Result<Passed, TchError> {
         let rows = rows as i64;
         let mut above = match self.stage.operation {
@@ -77,8 +78,8 @@ impl TorchStage {
         Ok(Passed { below, above, recorded: None })
     }
 
-    /// Writes the gradients of the parameters, if `of_parameters`, and returns that of what came in, if `of_below`; `above` is the gradient
-    /// of what went out.
+    /// Writes the gradients of the parameters, if `of_parameters`, and returns the gradient of the input, if
+    /// `of_below`; `above` is the gradient of the output.
     pub(super) fn backward(&self, passed: Passed, above: Tensor, of_parameters: bool, of_below: bool) -> Result<Option<Tensor>, TchError> {
         match self.stage.activation {
             Activation::None => {}
