@@ -1,5 +1,5 @@
-//! Putting batches of fragments together, in the order in which fragments were inserted, each taken by one learner. A part of each batch
-//! may be replayed: drawn at random from fragments that were taken before.
+//! Putting batches together from fragments, in the order in which these were inserted; each fragment is taken by one
+//! learner. A part of each batch may be replayed: drawn at random from fragments that were taken before.
 
 use std::thread;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use crate::segment::counters::Counter;
 use crate::segment::processes::ProcessSlot;
 use crate::sync::Ordering;
 
-/// Draws for each fragment to be replayed: some find one that is too old, or that nobody has taken yet.
+/// Most draws for each fragment to be replayed: a draw may find one that is too old, or that nobody has taken yet.
 const REPLAY_ATTEMPTS: usize = 16;
-/// Time between two looks for fragments where others took what was there.
+/// Time between two looks for fragments, if others took those that were there.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A learner's part of a batch, which is being put together.
+/// A learner's part of a batch, while it is put together.
 pub(super) struct Assembly<'a> {
     reuse: Reuse,
     control: Control<'a>,
     process: ProcessSlot<'a>,
     replay: Replay<'a>,
     batch: Batch,
-    /// How many of its rows are there: other learners take fragments too.
+    /// Rows of the batch that are filled. It may stay incomplete for a while, since other learners take fragments too.
     filled: usize,
 }
 
 impl<'a> Assembly<'a> {
-    /// Of so many fragments.
+    /// An empty batch for so many fragments.
     pub(super) fn new(reuse: Reuse, fragments: usize, schema: &Schema, seat: &Seat<'a, '_>) -> Self {
         Self {
             reuse,
@@ -42,18 +42,18 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Whether there are as many fragments as it lacks.
+    /// Whether there are as many new fragments as the batch lacks.
     pub(super) fn is_ready(&self) -> bool {
         self.replay.fresh() >= self.missing()
     }
 
-    /// Wait until there are. `idle` is called before every sleep and may end the waiting by returning `false`, which is then the answer, as
-    /// when the run ends.
+    /// Wait until there are as many new fragments as the batch lacks. `idle` is called before every sleep and may end
+    /// the waiting by returning `false`, which is then the answer. When the run ends, the answer is `false` too.
     pub(super) fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
         self.replay.wait_for_fresh(self.missing(), idle)
     }
 
-    /// Take what there is; whether the batch is complete.
+    /// Take the fragments that are there, up to a complete batch. Returns whether the batch is complete.
     pub(super) fn fill(&mut self, random: &mut Random) -> bool {
         if self.filled == 0 {
             self.replay_some(random);
@@ -68,17 +68,18 @@ impl<'a> Assembly<'a> {
         self.filled == self.batch.rows()
     }
 
-    /// The complete batch; `room`, if there is any, becomes the next one.
+    /// Hand out the complete batch. The next one is put together in `room`, or in a new buffer without it.
     pub(super) fn finish(&mut self, room: Option<Batch>) -> Batch {
         self.filled = 0;
         let room = room.unwrap_or_else(|| self.batch.clone());
         std::mem::replace(&mut self.batch, room)
     }
 
-    /// Take until the batch is complete. `false` when the run ends before that, or nobody wants it any more.
+    /// Take fragments until the batch is complete. Returns `false` if the run ends before that, or nobody
+    /// wants the batch any more.
     pub(super) fn complete(&mut self, random: &mut Random, is_wanted: &dyn Fn() -> bool) -> bool {
         while !self.fill(random) {
-            // Others may have taken what was there, or its slots are being written for long: they need the core more.
+            // Others may have taken what was there, or take long to write its slots: they need the core more.
             thread::sleep(PAUSE);
             if !is_wanted() || !self.wait(&mut || is_wanted()) {
                 return false;
@@ -87,13 +88,14 @@ impl<'a> Assembly<'a> {
         true
     }
 
-    /// New fragments that it lacks; it begins with those that are replayed.
+    /// New fragments that the batch lacks. An empty batch begins with replayed ones, which need not be new.
     fn missing(&self) -> u64 {
         let replayed = if self.filled == 0 { self.reuse.replayed } else { 0 };
         (self.batch.rows() - self.filled - replayed) as u64
     }
 
-    /// Begin the batch with fragments that were taken before. What is not found, as at the beginning of a run, new ones make up for.
+    /// Begin the batch with fragments that were taken before. If there are too few, as at the beginning of a run, new
+    /// ones make up for them.
     fn replay_some(&mut self, random: &mut Random) {
         for _ in 0..self.reuse.replayed * REPLAY_ATTEMPTS {
             if self.filled == self.reuse.replayed {
@@ -106,14 +108,14 @@ impl<'a> Assembly<'a> {
         self.process.counters().add(Counter::ReplayedRows, self.filled as u64);
     }
 
-    /// Whether fragment number `row` was made by parameters of too long ago.
+    /// Whether the parameters that made fragment number `row` are too many updates behind the newest ones.
     fn is_too_old(&self, row: usize) -> bool {
         let updates = self.control.updates().load(Ordering::Relaxed);
         let lag_updates = updates.saturating_sub(self.updates_of(row));
         self.reuse.max_policy_lag_updates.is_some_and(|most| lag_updates > most)
     }
 
-    /// Updates in the parameters that made fragment number `row`.
+    /// Number of updates in the parameters that made fragment number `row`.
     fn updates_of(&self, row: usize) -> u64 {
         let bytes = &self.batch.column(PARAMETER_UPDATES).bytes()[8 * row..][..8];
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))

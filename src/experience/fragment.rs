@@ -1,8 +1,10 @@
-//! The fields of a fragment: consecutive steps of one environment, across ends of episodes, with the frames that they show stored once.
+//! The fields of a fragment: consecutive steps of one environment, across ends of episodes, with the frames that they
+//! show stored once.
 //!
-//! Frame number `stack - 1 + t` is the newest that was seen before step `t`; those before it complete the first observation, and the last
-//! one was seen after the last step. An observation is put together from its frame, those before it, and its age in the episode: an
-//! episode begins with copies of its first frame.
+//! Frame number `stack - 1 + t` is the newest that was seen before step `t`. The frames before number `stack - 1`
+//! complete the first observation, and the last frame was seen after the last step. An observation is put
+//! together from its newest frame, the frames before that, and its age in the episode: an episode begins with
+//! copies of its first frame.
 
 use crate::environments::{ActionSpace, EnvironmentSpec};
 use crate::replay::{Element, Field, Schema};
@@ -22,10 +24,10 @@ pub const LOG_PROBABILITIES: usize = 4;
 pub const AGES: usize = 5;
 /// Steps in the fragment.
 pub const LENGTH: usize = 6;
-/// Updates in the parameters that chose the first action.
+/// Number of updates in the parameters that chose the first action.
 pub const PARAMETER_UPDATES: usize = 7;
 
-/// Their names, in that order.
+/// Names of the fields, in the order of their numbers.
 pub const FIELDS: [&str; 8] = ["frames", "actions", "rewards", "flags", "log_probabilities", "ages", "length", "parameter_updates"];
 
 /// Sizes of the fragments of one environment.
@@ -48,8 +50,9 @@ pub struct FragmentShape {
 }
 
 impl FragmentShape {
-    /// Fragments of at most `steps` steps in `environment`. Only frames of bytes are shared between observations, where it is known how
-    /// these follow on each other: floats may be scaled after they were drawn, each as its place in the observation needs it.
+    /// Fragments of at most `steps` steps in `environment`. Observations share frames only if these are bytes,
+    /// and it is known how they follow each other. Floats may be scaled after a batch was drawn, each by its
+    /// place in the observation.
     pub fn new(steps: usize, environment: &EnvironmentSpec) -> Self {
         let observation = &environment.observation;
         let is_shared = observation.element == ValueType::U8 && observation.is_sliding;
@@ -97,7 +100,8 @@ impl FragmentShape {
         self.frame_length * self.element.size_bytes()
     }
 
-    /// Write the observation before step `step` of a fragment into `observation`. `age` counts the steps of the episode before it.
+    /// Write the observation before step `step` of a fragment into `observation`. `age` counts the steps
+    /// of the episode before it.
     pub fn write_observation(&self, frames: Values<'_>, step: usize, age: usize, observation: ValuesMut<'_>) {
         match (frames, observation) {
             (Values::F32(frames), ValuesMut::F32(observation)) => self.stack_up(frames, step, age, observation),

@@ -38,10 +38,12 @@ impl<'b> FragmentBatch<'b> {
         usize::try_from(self.lengths[fragment]).unwrap_or(0).clamp(1, self.shape.steps)
     }
 
-    /// Write what was seen before a step into `observation`; with `step` the length of the fragment, what was seen after its last one.
+    /// Write the observation before a step into `observation`; if `step` is the length of the fragment, the
+    /// one after its last step.
     pub fn write_observation(&self, fragment: usize, step: usize, observation: ValuesMut<'_>) {
         let at = fragment * self.shape.steps + step;
-        // Where the last step led is one step older, or the beginning of another episode, whose value nobody asks for.
+        // The observation after the last step is one step older, or begins another episode; nobody
+        // asks for its value then.
         let age = if step < self.length(fragment) {
             self.ages[at]
         } else {
@@ -51,13 +53,13 @@ impl<'b> FragmentBatch<'b> {
         self.shape.write_observation(frames, step, usize::try_from(age).unwrap_or(0), observation);
     }
 
-    /// What was done, in 32-bit lanes.
+    /// The action of a step, in 32-bit lanes.
     pub fn action(&self, fragment: usize, step: usize) -> &'b [u32] {
         let lanes = self.shape.action_lanes;
         &self.actions[(fragment * self.shape.steps + step) * lanes..][..lanes]
     }
 
-    /// The reward.
+    /// The reward of a step.
     pub fn reward(&self, fragment: usize, step: usize) -> f32 {
         self.rewards[fragment * self.shape.steps + step]
     }
@@ -67,7 +69,7 @@ impl<'b> FragmentBatch<'b> {
         self.log_probabilities[fragment * self.shape.steps + step]
     }
 
-    /// Whether the problem ended: nothing follows.
+    /// Whether the problem ended with a step: nothing follows.
     pub fn is_terminated(&self, fragment: usize, step: usize) -> bool {
         is_terminated(self.flags[fragment * self.shape.steps + step])
     }

@@ -1,5 +1,5 @@
-//! Experience as fragments of trajectories, each taken once and in order: what on-policy algorithms learn from, as in IMPALA
-//! (Espeholt et al. 2018), some of them again later.
+//! Experience as fragments of trajectories, each taken once and in order, as in IMPALA (Espeholt et al. 2018): what
+//! on-policy algorithms learn from. Some fragments may be replayed later.
 
 use super::fragment::{ACTIONS, AGES, FLAGS, FRAMES, FragmentShape, LENGTH, LOG_PROBABILITIES, PARAMETER_UPDATES, REWARDS};
 use super::in_order::InOrder;
@@ -16,20 +16,22 @@ pub struct Fragments {
     reuse: Reuse,
 }
 
-/// What an algorithm makes of its batches.
+/// How often an algorithm uses batches and fragments, and when actors wait for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reuse {
     /// Batches that a learner keeps; an update takes any of them.
     pub kept_batches: usize,
     /// Updates from each batch.
     pub uses: usize,
-    /// Updates between the parameters that made a fragment and the newest ones, beyond which it is dropped; `None` keeps all.
+    /// Updates between the parameters that made a fragment and the newest ones, beyond which the fragment is dropped;
+    /// `None` keeps all.
     pub max_policy_lag_updates: Option<u64>,
-    /// Fragments beyond which actors wait; `None` lets them run free, and overwrite what nobody took.
+    /// Fragments that nobody has taken, beyond which actors wait. With `None` actors never wait, and
+    /// overwrite such fragments.
     pub most_waiting: Option<usize>,
-    /// Fragments of a learner's part of a batch that are drawn from those that were taken before.
+    /// Fragments of a learner's part of a batch that are replayed: drawn from those that were taken before.
     pub replayed: usize,
-    /// Fragments that stay for that after they were taken.
+    /// Fragments that are kept for replaying after they were taken.
     pub retained: usize,
 }
 
@@ -39,7 +41,7 @@ impl Fragments {
         Self { config: config.clone(), shape: FragmentShape::new(config.fragments.length_steps, environment), reuse }
     }
 
-    /// Their sizes.
+    /// Sizes of the fragments.
     pub fn shape(&self) -> &FragmentShape {
         &self.shape
     }
@@ -76,7 +78,7 @@ impl Experience for Fragments {
         RateLimiter {
             min_size: 0,
             samples_per_insert: waits.then_some(1.0),
-            // What nobody learns from because they run free is no surplus that anybody waits for.
+            // If actors run free, fragments that nobody learns from are not a surplus that anybody waits for.
             takes_once: waits,
             error_band: self.reuse.most_waiting.unwrap_or(0) as f64,
         }
@@ -93,8 +95,8 @@ impl Experience for Fragments {
     }
 }
 
-/// Puts fragments together, and stages each once it is complete: what a killed actor had begun is lost, at most a fragment of each of its
-/// environments.
+/// Puts fragments together, and stages each once it is complete. A killed actor loses those that it had begun: at most
+/// one of each of its environments.
 struct FragmentRecorder {
     shape: FragmentShape,
     schema: Schema,
@@ -110,7 +112,7 @@ struct Pending {
     flags: Vec<i32>,
     log_probabilities: Vec<f32>,
     ages: Vec<i32>,
-    /// Steps in it.
+    /// Steps in the fragment so far.
     length: usize,
     /// Steps of the episode before the next step.
     age: i32,
@@ -157,7 +159,8 @@ impl Pending {
 impl Recorder for FragmentRecorder {
     fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, _replay: &Replay<'_>, chosen_by: &mut Vec<u64>) {
         let Self { shape, schema, pending } = self;
-        let (length, lanes) = (shape.observation_length(), shape.action_lanes);
+        let length = shape.observation_length();
+        let lanes = shape.action_lanes;
         for (index, pending) in pending.iter_mut().enumerate() {
             let before = steps.observations.row(index, length).bytes();
             let at = pending.length;
@@ -175,7 +178,7 @@ impl Recorder for FragmentRecorder {
             pending.length += 1;
             let ended = steps.terminated[index] || steps.truncated[index];
             pending.age = if ended { 0 } else { pending.age.saturating_add(1) };
-            // Behind a truncation something would follow, and its value is that of what was seen last.
+            // A truncation ends the fragment: the value of what would follow is that of the last observation.
             if pending.length == shape.steps || steps.truncated[index] {
                 pending.show(shape, steps.next_observations.row(index, length).bytes());
                 pending.write(area, schema);

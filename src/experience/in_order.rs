@@ -2,49 +2,50 @@
 
 use rand::{RngExt, SeedableRng};
 
-use super::ahead::Ahead;
 use super::assembly::Assembly;
 use super::fragments::Reuse;
+use super::prefetch::Prefetch;
 use super::{Drawn, Random, Seat, Source, SourceError};
 use crate::replay::{Batch, Schema};
 
-/// A learner's part of batch after batch.
+/// Hands out a learner's part of each batch, several times.
 pub(super) struct InOrder<'a> {
     reuse: Reuse,
     new: New<'a>,
     kept: Vec<Kept>,
-    /// Room of batches that were used up.
+    /// Buffers of batches that were used up.
     spare: Vec<Batch>,
-    /// Which of those kept was handed out last.
+    /// Index in `kept` of the batch that was handed out last.
     last: usize,
 }
 
 /// Who puts new batches together.
 enum New<'a> {
     /// The learner, between two updates.
-    Here(Box<Assembly<'a>>),
-    /// A thread, the next one while the learner trains with those that it keeps. There is none once the run ends.
-    Ahead(Box<Ahead<'a, Option<Batch>, Option<Batch>>>),
+    Learner(Box<Assembly<'a>>),
+    /// A thread, while the learner trains with the batches that it keeps. It is asked with the buffer of a used batch,
+    /// if there is one, and answers `None` when the run ends.
+    Thread(Box<Prefetch<'a, Option<Batch>, Option<Batch>>>),
 }
 
 struct Kept {
     batch: Batch,
-    /// One is gone with each update that begins, one that a change of the learners' view cuts short included.
+    /// Updates that may still begin with this batch. One that a change of the learners' view cuts short counts too.
     uses_left: usize,
 }
 
 impl<'a> InOrder<'a> {
-    /// Batches of `fragments` each; put together by a thread with `is_ahead`, where one may be started.
-    pub(super) fn new(reuse: Reuse, fragments: usize, is_ahead: bool, schema: &Schema, seat: &Seat<'a, '_>) -> Result<Self, SourceError> {
+    /// Batches of `fragments` each; put together by a thread if `prefetches`, and one may be started.
+    pub(super) fn new(reuse: Reuse, fragments: usize, prefetches: bool, schema: &Schema, seat: &Seat<'a, '_>) -> Result<Self, SourceError> {
         let mut assembly = Assembly::new(reuse, fragments, schema, seat);
-        let new = match seat.threads.filter(|_| is_ahead) {
-            None => New::Here(Box::new(assembly)),
+        let new = match seat.threads.filter(|_| prefetches) {
+            None => New::Learner(Box::new(assembly)),
             Some(threads) => {
                 let mut random = Random::seed_from_u64(!seat.seed);
                 let make = move |room: Option<Batch>, is_wanted: &dyn Fn() -> bool| {
                     assembly.complete(&mut random, is_wanted).then(|| assembly.finish(room))
                 };
-                New::Ahead(Box::new(Ahead::start(threads, make)?))
+                New::Thread(Box::new(Prefetch::start(threads, make)?))
             }
         };
         Ok(Self { reuse, new, kept: Vec::new(), spare: Vec::new(), last: 0 })
@@ -53,13 +54,13 @@ impl<'a> InOrder<'a> {
     /// A new batch, if one can be had without waiting.
     fn take_new(&mut self, random: &mut Random) -> Result<Option<Batch>, SourceError> {
         match &mut self.new {
-            New::Here(assembly) => Ok(assembly.fill(random).then(|| assembly.finish(self.spare.pop()))),
-            New::Ahead(ahead) if ahead.has_arrived() => {
-                let batch = ahead.take()?;
-                ahead.request(self.spare.pop());
+            New::Learner(assembly) => Ok(assembly.fill(random).then(|| assembly.finish(self.spare.pop()))),
+            New::Thread(prefetch) if prefetch.has_arrived() => {
+                let batch = prefetch.take()?;
+                prefetch.request(self.spare.pop());
                 Ok(batch)
             }
-            New::Ahead(_) => Ok(None),
+            New::Thread(_) => Ok(None),
         }
     }
 }
@@ -68,21 +69,21 @@ impl Source for InOrder<'_> {
     fn is_ready(&self) -> bool {
         self.kept.iter().any(|kept| kept.uses_left > 0)
             || match &self.new {
-                New::Here(assembly) => assembly.is_ready(),
-                New::Ahead(ahead) => ahead.has_arrived(),
+                New::Learner(assembly) => assembly.is_ready(),
+                New::Thread(prefetch) => prefetch.has_arrived(),
             }
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
         self.is_ready()
             || match &self.new {
-                New::Here(assembly) => assembly.wait(idle),
-                New::Ahead(ahead) => ahead.wait(idle),
+                New::Learner(assembly) => assembly.wait(idle),
+                New::Thread(prefetch) => prefetch.wait(idle),
             }
     }
 
     fn next(&mut self, _env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
-        // What was handed out last is given up only now: it was lent out.
+        // The batch that was handed out last can be given up only now: it was lent out.
         if self.kept.get(self.last).is_some_and(|kept| kept.uses_left == 0) {
             self.spare.push(self.kept.swap_remove(self.last).batch);
         }
@@ -92,7 +93,7 @@ impl Source for InOrder<'_> {
             self.kept.push(Kept { batch, uses_left: self.reuse.uses });
         }
         if self.kept.is_empty() {
-            // Others took what was there, or it was too old.
+            // Other learners took the fragments that were there, or these were too old.
             return Ok(Drawn { batch: None, is_new: false });
         }
         self.last = random.random_range(0..self.kept.len());
@@ -104,14 +105,15 @@ impl Source for InOrder<'_> {
 
     fn report_errors(&mut self, _errors: &[f32]) {}
 
-    fn begin_anew(&mut self) {
-        // Not before this learner takes part: until then the count of updates, by which a fragment is too old, may be that of the dead.
-        if let New::Ahead(ahead) = &mut self.new
-            && !ahead.is_working()
+    fn restart(&mut self) {
+        // The thread begins only when this learner takes part: until then the count of updates, by which a fragment is
+        // too old, may come from learners that died.
+        if let New::Thread(prefetch) = &mut self.new
+            && !prefetch.is_working()
         {
-            ahead.request(self.spare.pop());
+            prefetch.request(self.spare.pop());
         }
-        // Of several batches each learner takes any: there is no step to keep.
+        // With several kept batches, each learner takes any of its own: learners are not in step.
         if self.reuse.kept_batches == 1 {
             self.spare.extend(self.kept.drain(..).map(|kept| kept.batch));
         }
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_handed_out_so_often_and_no_more_once_learners_begin_anew() {
+    fn a_batch_is_handed_out_so_often_and_no_more_once_learners_start_over() {
         let segment = eight_fragments();
         let mut source = source(&segment, 2, Reuse { uses: 3, ..ONCE });
         let mut random = Random::seed_from_u64(1);
@@ -191,9 +193,9 @@ mod tests {
             drawn.batch.is_some().then_some(drawn.is_new)
         };
         assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), Some(true)]);
-        source.begin_anew();
+        source.restart();
         assert_eq!([(); 2].map(|()| is_new(&mut source)), [Some(true), Some(false)]);
-        source.begin_anew();
+        source.restart();
         assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), None], "all eight were handed out");
     }
 
@@ -204,7 +206,7 @@ mod tests {
         thread::scope(|threads| {
             let seat = Seat { segment: &segment, process: segment.processes().slot(0), seed: 1, threads: Some(threads), is_counted: true };
             let mut source = InOrder::new(Reuse { uses: 2, ..ONCE }, 3, true, &schema(), &seat).unwrap();
-            source.begin_anew();
+            source.restart();
             for (expected, is_new) in [([0, 1, 2], true), ([0, 1, 2], false), ([3, 4, 5], true), ([3, 4, 5], false)] {
                 assert!(source.wait(&mut || true) && source.is_ready());
                 let drawn = source.next(0, &mut random).unwrap();

@@ -1,8 +1,9 @@
-//! The prioritized table as a source of batches: the rate limiter, the importance exponent, and priorities written back.
+//! The prioritized table as a source of batches: the rate limiter, the importance exponent, and
+//! priorities written back.
 
 use rand::SeedableRng;
 
-use super::ahead::Ahead;
+use super::prefetch::Prefetch;
 use super::{Drawn, Random, Seat, Source, SourceError};
 use crate::config::Config;
 use crate::config::schedule::linear;
@@ -16,7 +17,7 @@ pub fn beta(replay: &ReplayConfig, env_steps: u64) -> f32 {
     linear(replay.beta_start, replay.beta_end, env_steps, replay.beta_anneal_steps) as f32
 }
 
-/// A learner's share of batch after batch, each drawn anew.
+/// Hands out a learner's share of each batch, which is drawn anew each time.
 pub struct Prioritized<'a> {
     config: ReplayConfig,
     schema: Schema,
@@ -24,37 +25,39 @@ pub struct Prioritized<'a> {
     replay: Replay<'a>,
     limiter: RateLimiter,
     batch: Batch,
-    ahead: Option<DrawnAhead<'a>>,
-    /// With a thread a second batch, where it is not with that.
+    thread: Option<DrawingThread<'a>>,
+    /// The second batch, if there is a thread and it is not drawing into it.
     spare: Option<Batch>,
 }
 
-/// Draws into a batch with an importance exponent. Tells how many of its rows were drawn again.
-type DrawnAhead<'a> = Ahead<'a, (Batch, f32), Result<(Batch, u64), SampleError>>;
+/// A thread that draws into a batch, with an importance exponent. It returns the batch and how
+/// many rows were drawn again.
+type DrawingThread<'a> = Prefetch<'a, (Batch, f32), Result<(Batch, u64), SampleError>>;
 
 impl<'a> Prioritized<'a> {
-    /// Batches of rows that follow `schema`, as `config` describes them; with a thread that draws the next one while the
-    /// current one trains, if it says so and a thread may be started.
+    /// Batches of rows that follow `schema`, as `config` describes them. With `learner.prefetch`, and if a thread may
+    /// be started, that thread draws the next batch while the current one trains.
     ///
     /// # Errors
-    /// That thread does not start.
+    /// The thread does not start.
     pub fn new(config: &Config, schema: &Schema, limiter: RateLimiter, seat: Seat<'a, '_>) -> Result<Self, SourceError> {
         let batch = Batch::new(schema, config.learner.batch_size / config.learner.count);
         let threads = seat.threads.filter(|_| config.learner.prefetch);
-        let (mut sampler, mut random) = (Sampler::new(seat.segment, schema.clone()), Random::seed_from_u64(!seat.seed));
+        let mut sampler = Sampler::new(seat.segment, schema.clone());
+        let mut random = Random::seed_from_u64(!seat.seed);
         let draw = move |(mut batch, beta): (Batch, f32), _: &dyn Fn() -> bool| {
             sampler.sample(&mut batch, beta, &mut random).map(|()| (batch, sampler.take_redrawn()))
         };
-        let ahead = threads.map(|threads| Ahead::start(threads, draw)).transpose()?;
+        let thread = threads.map(|threads| Prefetch::start(threads, draw)).transpose()?;
         Ok(Self {
-            spare: ahead.is_some().then(|| batch.clone()),
+            spare: thread.is_some().then(|| batch.clone()),
             config: config.replay.clone(),
             schema: schema.clone(),
             control: seat.segment.control(),
             replay: Replay::new(seat.segment, schema.clone(), seat.process),
             limiter,
             batch,
-            ahead,
+            thread,
         })
     }
 
@@ -69,26 +72,26 @@ impl Source for Prioritized<'_> {
     }
 
     fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
-        let was_drawn = self.ahead.as_ref().is_some_and(Ahead::is_working);
+        let was_drawn = self.thread.as_ref().is_some_and(Prefetch::is_working);
         was_drawn || self.limiter.wait_to_sample(self.control, self.counted(), idle)
     }
 
     fn next(&mut self, env_steps: u64, random: &mut Random) -> Result<Drawn<'_>, SourceError> {
         let beta = beta(&self.config, env_steps);
-        match &mut self.ahead {
+        match &mut self.thread {
             None => self.replay.sample(&mut self.batch, beta, random)?,
-            Some(ahead) => {
+            Some(thread) => {
                 if let Some(spare) = self.spare.take() {
-                    ahead.request((spare, beta));
+                    thread.request((spare, beta));
                 }
-                let (drawn, redrawn) = ahead.take()??;
+                let (drawn, redrawn) = thread.take()??;
                 self.spare = Some(std::mem::replace(&mut self.batch, drawn));
                 self.replay.count_drawn_ahead(self.batch.rows() as u64, redrawn);
-                // Not beyond what the limiter allows: the batch that waits here counts as sampled.
+                // Only if the limiter allows it: the batch that waits here counts as sampled.
                 if self.is_ready()
-                    && let (Some(ahead), Some(spare)) = (&mut self.ahead, self.spare.take())
+                    && let (Some(thread), Some(spare)) = (&mut self.thread, self.spare.take())
                 {
-                    ahead.request((spare, beta));
+                    thread.request((spare, beta));
                 }
             }
         }
@@ -106,10 +109,10 @@ impl Source for Prioritized<'_> {
             return;
         }
         self.batch = Batch::new(&self.schema, rows).counting_as(counted);
-        if let Some(ahead) = &mut self.ahead {
-            if ahead.is_working() {
-                // Of another size. Why there is none, if there is none, the next one says too.
-                drop(ahead.take());
+        if let Some(thread) = &mut self.thread {
+            if thread.is_working() {
+                // That batch has the old size. If there is an error instead, the next request meets it again.
+                drop(thread.take());
             }
             self.spare = Some(self.batch.clone());
         }

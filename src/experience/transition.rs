@@ -5,15 +5,15 @@ use crate::replay::{Element, Field, Schema};
 
 /// Observation in which the transition starts.
 pub const OBSERVATION: usize = 0;
-/// Action taken there.
+/// Action taken in that observation.
 pub const ACTION: usize = 1;
 /// Discounted sum of the rewards.
 pub const REWARD: usize = 2;
 /// Discount of what follows.
 pub const DISCOUNT: usize = 3;
-/// [`flags`].
+/// How the transition ended, as [`flags`].
 pub const FLAGS: usize = 4;
-/// Observation in which it ends.
+/// Observation in which the transition ends.
 pub const NEXT_OBSERVATION: usize = 5;
 
 /// The fields that hold observations.
@@ -21,7 +21,7 @@ pub(super) const OBSERVATIONS: &[usize] = &[OBSERVATION, NEXT_OBSERVATION];
 /// The fields that hold rewards.
 pub(super) const REWARDS: &[usize] = &[REWARD];
 
-/// Bytes from which a frame that is not stacked is stored once for the two transitions that show it.
+/// Bytes from which a frame that is not stacked is stored once for the two transitions that have it.
 const LEAST_FRAME_BYTES: usize = 512;
 
 const TERMINATED: i32 = 1;
@@ -39,8 +39,9 @@ pub fn continuous(observation: &ObservationSpace, action_length: usize) -> Schem
 
 fn schema(observation: &ObservationSpace, action: Field) -> Schema {
     let element = Element::from(observation.element);
-    let (length, stack) = (observation.len(), observation.stack);
-    // Even a single frame is shown by two transitions: stored once, it pays for its names as soon as it is large.
+    let length = observation.len();
+    let stack = observation.stack;
+    // Even a frame that is not stacked is in two transitions. A large one is worth storing once, with its name in both.
     let is_shared = stack > 1 || element == Element::U8 && length >= LEAST_FRAME_BYTES;
     let field = |name| match is_shared {
         false => Field::new(name, element, length).shaped(&observation.shape),
@@ -56,7 +57,7 @@ fn schema(observation: &ObservationSpace, action: Field) -> Schema {
     ])
 }
 
-/// Terminated in bit 0, truncated in bit 1: two facts to the very end.
+/// How a step ended, in two bits: terminated in bit 0, truncated in bit 1.
 pub fn flags(terminated: bool, truncated: bool) -> i32 {
     (i32::from(terminated) * TERMINATED) | (i32::from(truncated) * TRUNCATED)
 }

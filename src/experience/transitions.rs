@@ -77,11 +77,12 @@ impl Experience for Transitions {
 struct TransitionRecorder {
     schema: Schema,
     memories: Vec<NStep<Start>>,
-    /// Where observations are made of frames.
+    /// The frames written last, if observations are made of frames.
     frames: Option<RecentFrames>,
-    /// Names of the frames of the observations where a step starts, and where it leads.
+    /// Buffers for the names of an observation's frames: where a step starts, and where it leads.
     names: [Vec<u64>; 2],
-    /// Epsilon and alpha of priorities by temporal-difference errors; without them new transitions count as the most urgent.
+    /// Epsilon and alpha of priorities by temporal-difference errors; without them new transitions
+    /// count as the most urgent.
     by_error: Option<(f32, f32)>,
 }
 
@@ -96,7 +97,7 @@ struct Start {
     value: f32,
 }
 
-/// The step in which it ends.
+/// The step in which a transition ends.
 struct End<'a> {
     observation: &'a [u8],
     terminated: bool,
@@ -126,7 +127,8 @@ impl Recorder for TransitionRecorder {
     fn record(&mut self, steps: &Steps<'_>, area: StagingArea<'_>, replay: &Replay<'_>, chosen_by: &mut Vec<u64>) {
         let count = self.memories.len();
         let Self { schema, memories, frames, names: [names, next_names], by_error } = self;
-        let (length, lanes) = (steps.observations.len() / count, steps.actions.len() / count);
+        let length = steps.observations.len() / count;
+        let lanes = steps.actions.len() / count;
         for (index, memory) in memories.iter_mut().enumerate() {
             let fields = schema.fields();
             let observation = part(steps.observations.row(index, length), &fields[OBSERVATION], replay, frames, names);
@@ -143,7 +145,8 @@ impl Recorder for TransitionRecorder {
                 start.value = steps.choices[index].value;
             };
             memory.push(steps.rewards[index].into(), end.terminated || end.truncated, remember, |start, rewards| {
-                // By its error under the actor's own parameters (Ape-X). What follows what ended inside the problem is worth nothing.
+                // The priority is the error under the actor's own parameters (Ape-X). Nothing
+                // follows a terminated step.
                 let bootstrap_value = if end.terminated { 0.0 } else { steps.next_values[index] };
                 let priority = by_error.and_then(|(epsilon, alpha)| {
                     Priority::from_error(rewards.reward as f32 + rewards.discount * bootstrap_value - start.value, epsilon, alpha)
@@ -155,7 +158,8 @@ impl Recorder for TransitionRecorder {
     }
 }
 
-/// The bytes of an observation as they lie in a row: its values, or the names of its frames, each of which is stored once.
+/// The bytes of an observation as they lie in a row: its values, or the names of its frames, each
+/// of which is stored once.
 fn part<'a>(
     observation: Values<'a>,
     field: &Field,

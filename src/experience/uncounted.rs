@@ -1,5 +1,5 @@
-//! The prioritized table, as somebody looks at it who learns beside those that count: drawn like any batch, but not counted as sampled, and
-//! nothing is written back.
+//! The prioritized table for a learner that does not count: it draws batches like any other, but they are not counted
+//! as sampled, and no priorities are written back. The half of an algorithm that learns the policy draws in this way.
 
 use super::prioritized::beta;
 use super::{Drawn, Random, Seat, Source, SourceError};
@@ -9,13 +9,13 @@ use crate::replay::{Batch, RateLimiter, Sampler, Schema};
 use crate::segment::control::Control;
 use crate::sync::Ordering;
 
-/// Batch after batch, each drawn anew.
+/// Hands out batches that are drawn anew each time, and counts none.
 pub(super) struct Uncounted<'a> {
     config: ReplayConfig,
     schema: Schema,
     control: Control<'a>,
     sampler: Sampler<'a>,
-    /// Of the run's it keeps the number of rows with which sampling begins.
+    /// The run's limiter without its ratio: it says only with how many rows sampling begins.
     limiter: RateLimiter,
     batch: Batch,
 }
@@ -70,14 +70,15 @@ mod tests {
 
     const ROWS: usize = 8;
 
-    /// Of which batches have half as many as there are.
+    /// Transitions whose batches have half as many rows as there are.
     fn transitions(min_size: usize) -> Transitions {
         let mut config = Config::for_environment("CartPole-v1");
-        (config.learner.batch_size, config.replay.min_size) = (ROWS / 2, min_size);
+        config.learner.batch_size = ROWS / 2;
+        config.replay.min_size = min_size;
         Transitions::new(&config, &registry::spec("CartPole-v1").unwrap())
     }
 
-    /// A prioritized replay that holds so many, each with a priority of its own.
+    /// A prioritized replay of eight rows, each with a priority of its own.
     fn eight_rows(schema: &Schema) -> Segment {
         let sizes = SegmentSizes { staged_transitions: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) };
         let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();

@@ -43,7 +43,7 @@ impl Learner<'_> {
             if view.contains(self.run.number) && (self.lead_on(view)? || self.follow(view, &mut refused)) {
                 self.view = view;
                 // Members begin together, with batches too: what is scaled, and when, is the same for all.
-                self.source.begin_anew();
+                self.source.restart();
                 self.began_anew_at = self.updates;
                 let learner = &self.run.config.learner;
                 let batch_size = view.batch_size(learner.batch_size);

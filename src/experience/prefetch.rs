@@ -13,19 +13,20 @@ use super::SourceError;
 /// Time between two looks at whether it is still worth waiting.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Makes one thing ahead: whoever asks for it gets it later.
-pub(super) struct Ahead<'a, Asked, Made> {
+/// A thread that makes one thing at a time: it is asked for now, and taken later.
+pub(super) struct Prefetch<'a, Asked, Made> {
     requests: SyncSender<Asked>,
     made: Receiver<Made>,
-    /// What was made and seen to be there, and waits to be taken.
+    /// What was made and received from the thread, and waits to be taken.
     arrived: Cell<Option<Made>>,
     is_working: bool,
     is_given_up: Arc<AtomicBool>,
     thread: Option<ScopedJoinHandle<'a, ()>>,
 }
 
-impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
-    /// The thread ends once this is dropped. `make` may take long, and asks now and then whether what it makes is still wanted.
+impl<'a, Asked: Send + 'a, Made: Send + 'a> Prefetch<'a, Asked, Made> {
+    /// Start the thread, which ends once this is dropped. `make` may take long; it asks the function that it gets, now
+    /// and then, whether the result is still wanted.
     pub(super) fn start(
         threads: &'a Scope<'a, '_>,
         mut make: impl FnMut(Asked, &dyn Fn() -> bool) -> Made + Send + 'a,
@@ -35,7 +36,7 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
         let is_given_up = Arc::new(AtomicBool::new(false));
         let given_up = is_given_up.clone();
         let work = move || {
-            // Relaxed: nothing is read because of it.
+            // Relaxed: no other memory is read because of this flag.
             let is_wanted = || !given_up.load(Ordering::Relaxed);
             for asked in incoming {
                 if outgoing.send(make(asked, &is_wanted)).is_err() {
@@ -53,9 +54,9 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
         self.is_working
     }
 
-    /// Ask for the next, once the last was taken.
+    /// Ask for the next thing, after the last one was taken.
     pub(super) fn request(&mut self, asked: Asked) {
-        // A thread that has ended is found, and says why, when what it was to make is taken.
+        // If the thread has ended, `take` finds that, and why.
         drop(self.requests.send(asked));
         self.is_working = true;
     }
@@ -65,7 +66,8 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
         self.arrives_within(Duration::ZERO)
     }
 
-    /// Wait until it can. `idle` is called now and then, and may end the waiting by returning `false`, which is then the answer.
+    /// Wait until what was asked for can be taken. `idle` is called now and then, and may end the waiting by returning
+    /// `false`, which is then the answer.
     pub(super) fn wait(&self, idle: &mut dyn FnMut() -> bool) -> bool {
         while !self.arrives_within(PAUSE) {
             if !idle() {
@@ -75,7 +77,8 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
         true
     }
 
-    /// Whether [`Self::take`] need not wait after so long: also where the thread has ended, which an error says then.
+    /// Whether [`Self::take`] need not wait, after `patience` at most. It need not wait for a thread that has ended
+    /// either, and returns an error then.
     fn arrives_within(&self, patience: Duration) -> bool {
         let (arrived, need_not_wait) = match self.arrived.take().map_or_else(|| self.made.recv_timeout(patience), Ok) {
             Ok(made) => (Some(made), true),
@@ -85,14 +88,15 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
         need_not_wait
     }
 
-    /// What was asked for, as soon as it is made.
+    /// Take what was asked for, as soon as it is made.
     pub(super) fn take(&mut self) -> Result<Made, SourceError> {
         self.is_working = false;
         if let Some(made) = self.arrived.take() {
             return Ok(made);
         }
         self.made.recv().map_err(|_| {
-            // A panic that nobody has asked for would end the scope with another, and hide what it said.
+            // If nobody joins a thread that has panicked, its scope panics with a message of its
+            // own, which hides the first.
             if let Some(Err(panic)) = self.thread.take().map(ScopedJoinHandle::join) {
                 resume_unwind(panic);
             }
@@ -101,7 +105,7 @@ impl<'a, Asked: Send + 'a, Made: Send + 'a> Ahead<'a, Asked, Made> {
     }
 }
 
-impl<Asked, Made> Drop for Ahead<'_, Asked, Made> {
+impl<Asked, Made> Drop for Prefetch<'_, Asked, Made> {
     fn drop(&mut self) {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
@@ -119,22 +123,22 @@ mod tests {
     fn what_is_asked_for_is_made_once_and_waited_for_as_long_as_somebody_wishes() {
         let (start, started) = sync_channel(0);
         thread::scope(|threads| {
-            let mut ahead = Ahead::start(threads, move |asked: u32, _: &dyn Fn() -> bool| {
+            let mut prefetch = Prefetch::start(threads, move |asked: u32, _: &dyn Fn() -> bool| {
                 started.recv().unwrap();
                 asked + 1
             })
             .unwrap();
-            ahead.request(1);
+            prefetch.request(1);
             let mut looks = 0;
-            assert!(!ahead.has_arrived());
-            assert!(!ahead.wait(&mut || {
+            assert!(!prefetch.has_arrived());
+            assert!(!prefetch.wait(&mut || {
                 looks += 1;
                 looks < 3
             }));
             start.send(()).unwrap();
-            assert!(ahead.wait(&mut || true) && ahead.has_arrived() && ahead.is_working());
-            assert_eq!(ahead.take().unwrap(), 2);
-            assert!(!ahead.is_working() && !ahead.has_arrived());
+            assert!(prefetch.wait(&mut || true) && prefetch.has_arrived() && prefetch.is_working());
+            assert_eq!(prefetch.take().unwrap(), 2);
+            assert!(!prefetch.is_working() && !prefetch.has_arrived());
         });
     }
 
@@ -149,8 +153,8 @@ mod tests {
                     thread::yield_now();
                 }
             };
-            let mut ahead = Ahead::start(threads, wait).unwrap();
-            ahead.request(());
+            let mut prefetch = Prefetch::start(threads, wait).unwrap();
+            prefetch.request(());
         });
     }
 
@@ -158,10 +162,10 @@ mod tests {
     fn what_the_thread_said_when_it_panicked_is_what_the_learner_says() {
         let panic = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|threads| {
-                let mut ahead = Ahead::start(threads, |(): (), _: &dyn Fn() -> bool| panic!("out of batches")).unwrap();
-                ahead.request(());
-                assert!(ahead.wait(&mut || true), "nobody waits for a thread that has ended");
-                ahead.take()
+                let mut prefetch = Prefetch::start(threads, |(): (), _: &dyn Fn() -> bool| panic!("out of batches")).unwrap();
+                prefetch.request(());
+                assert!(prefetch.wait(&mut || true), "nobody waits for a thread that has ended");
+                prefetch.take()
             })
         }));
         let said = panic.expect_err("the thread panicked");
