@@ -1,9 +1,10 @@
-//! Trains an auto-encoder on frames of Rally-v0, played at random, and writes a video: what was seen on the left, what the decoder draws from
-//! 256 numbers on the right.
+//! Trains an auto-encoder on frames of Rally-v0, played at random, and writes a video: on the left what was seen, on
+//! the right what the decoder draws from 256 numbers.
 //!
 //! `cargo run --release --example reconstructions -- reconstructions.gif`
 //!
-//! The decoder's layers are those that `auto_encoder.coefficient` gives to APPO and PPO (docs/appo.md), here for frames of one channel.
+//! The decoder's layers are those that `auto_encoder.coefficient` gives to APPO and PPO (docs/appo.md), here
+//! for frames of one channel.
 
 #![expect(clippy::print_stdout, reason = "an example says what it does")]
 
@@ -43,8 +44,8 @@ impl Part {
     }
 
     fn step(&mut self) {
-        let (adam, gradient) = (&mut self.adam, &self.gradient);
-        self.network.update_parameters(&mut |parameters| adam.step(parameters, gradient, LEARNING_RATE));
+        let Self { network, gradient, adam } = self;
+        network.update_parameters(&mut |parameters| adam.step(parameters, gradient, LEARNING_RATE));
     }
 }
 
@@ -53,18 +54,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let frames = play(10_000)?;
     let input = InputSpec { element: ValueType::U8, shape: vec![1, SIDE, SIDE] };
     let encoder = NetworkSpec::of_input(input, &[[16, 4, 2], [32, 4, 2]], &[256], Head::Linear { outputs: LATENT });
-    let (mut encoder, mut decoder) = (Part::new(encoder, 1)?, Part::new(NetworkSpec::decoder(LATENT, 1, SIDE), 2)?);
+    let mut encoder = Part::new(encoder, 1)?;
+    let mut decoder = Part::new(NetworkSpec::decoder(LATENT, 1, SIDE), 2)?;
 
     let mut random = Random::seed_from_u64(1);
-    let (mut latents, mut latent_gradient) = (vec![0.0; BATCH * LATENT], vec![0.0; BATCH * LATENT]);
-    let (mut seen, mut drawn) = (vec![0; BATCH * PIXELS], vec![0.0; BATCH * PIXELS]);
+    let mut latents = vec![0.0; BATCH * LATENT];
+    let mut latent_gradient = vec![0.0; BATCH * LATENT];
+    let mut seen = vec![0; BATCH * PIXELS];
+    let mut drawn = vec![0.0; BATCH * PIXELS];
     for update in 1..=UPDATES {
         for row in seen.chunks_exact_mut(PIXELS) {
             row.copy_from_slice(&frames[random.random_range(0..frames.len() / PIXELS) * PIXELS..][..PIXELS]);
         }
         encoder.network.forward(Values::U8(&seen), BATCH, &mut latents);
         decoder.network.forward(Values::F32(&latents), BATCH, &mut drawn);
-        // From here on the slope of half the squared error, a mean over the frames.
+        // `drawn` becomes the gradient of the loss: half the squared error, as a mean over the frames.
         let mut loss = 0.0;
         for (pixel, &byte) in drawn.iter_mut().zip(&seen) {
             let error = *pixel - f32::from(byte) / 255.0;
@@ -92,11 +96,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// So many frames, one after another.
+/// Plays Rally-v0 at random for so many frames; returns them one after another.
 fn play(frames: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut game = registry::make("Rally-v0")?;
     let ActionSpace::Discrete { n } = game.spec().action else { unreachable!("Rally has a paddle to move") };
-    let (mut random, mut played) = (Random::seed_from_u64(7), vec![0; frames * PIXELS]);
+    let mut random = Random::seed_from_u64(7);
+    let mut played = vec![0; frames * PIXELS];
     let mut ended = true;
     for (index, frame) in played.chunks_exact_mut(PIXELS).enumerate() {
         if ended {

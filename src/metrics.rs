@@ -209,6 +209,11 @@ impl Share {
         Self { samples: 0.0, largest_weight: 0.0, env_steps: 0, tally: Tally::new(metrics) }
     }
 
+    /// What was found in so many samples, before anything is added to the tally.
+    pub fn of(metrics: &'static [Metric], samples: usize, largest_weight: f32) -> Self {
+        Self { samples: samples as f64, largest_weight: f64::from(largest_weight), ..Self::new(metrics) }
+    }
+
     /// Add another part of the same batch.
     pub fn merge(&mut self, other: &Self) {
         self.samples += other.samples;

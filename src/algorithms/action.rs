@@ -1,8 +1,10 @@
-//! Actions of a row of environments: as the policy chose them and the replay keeps them, and as the environments take them.
+//! Actions of a row of environments: as the policy chose them and the replay keeps them, and as
+//! the environments take them.
 //!
-//! Of what a continuous policy chooses, -1 and 1 are the environment's bounds, whatever those are: noise, entropy and learning rates then
-//! mean the same everywhere. One that draws from a normal distribution may choose beyond: its choice is kept, whose probability it knows,
-//! and the environment takes what is nearest within its bounds.
+//! A continuous policy chooses in units of the action range: -1 and 1 stand for the environment's bounds, so that
+//! noise, entropy and learning rates mean the same in every environment. A policy that draws from a normal distribution
+//! may choose beyond them. The replay keeps that choice, whose probability is known; the environment takes the nearest
+//! action within its bounds.
 
 use rand::RngExt;
 
@@ -21,7 +23,7 @@ enum Kind {
     Continuous { chosen: Vec<f32>, scaled: Vec<f32>, ranges: Vec<Range> },
 }
 
-/// What an environment takes of one dimension.
+/// Bounds of one element of an action.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     low: f32,
@@ -29,10 +31,10 @@ struct Range {
 }
 
 impl Range {
-    /// What stands for `chosen`, or for the end that it lies beyond. No number stays none.
+    /// The environment's value for `chosen`: the bound if `chosen` lies beyond it. NaN stays NaN.
     fn scale(self, chosen: f32) -> f32 {
         let Self { low, high } = self;
-        // Clamped afterwards, so that rounding leads out of the bounds neither.
+        // Clamped last, so that rounding cannot lead out of the bounds either.
         (0.5 * (low + high) + 0.5 * (high - low) * chosen).clamp(low, high)
     }
 }
@@ -42,7 +44,7 @@ impl Range {
 pub enum ActionMut<'a> {
     /// An index.
     Discrete(&'a mut i32),
-    /// A value for every dimension, of which the environment takes what lies within [-1, 1].
+    /// A value for every element; what lies beyond [-1, 1] is cut off for the environment.
     Continuous(&'a mut [f32]),
 }
 
@@ -135,7 +137,8 @@ pub(super) fn continuous_actions(algorithm: &'static str, environment: &Environm
     }
 }
 
-/// Refuse bounds that nothing can be scaled to: infinite ones, those so far apart that their distance is, and none in their order.
+/// Refuse bounds that no action can be scaled to: infinite or NaN, in the wrong order, or so far apart that their
+/// distance overflows.
 pub(super) fn check_bounds(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<(), AlgorithmError> {
     let ActionSpace::Box { low, high } = &environment.action else { return Ok(()) };
     match low.iter().zip(high).position(|(low, high)| !(0.0..=f32::MAX).contains(&(high - low))) {

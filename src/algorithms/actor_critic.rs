@@ -5,7 +5,7 @@
 use super::action::continuous_actions;
 use super::blockwise::Blockwise;
 use super::critics::Critics;
-use super::trained::Trained;
+use super::trained::{Trained, WithTarget};
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
 use crate::config::schema::{InitialPriority, Loss};
@@ -13,63 +13,78 @@ use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
 use crate::networks::{Device, Head, Network, NetworkSpec, build, build_for_acting};
 
+/// What tells one of these algorithms from another.
+pub(super) struct Kind {
+    /// Name in the registry.
+    pub(super) name: &'static str,
+    /// Outputs of the policy network for each element of an action.
+    pub(super) outputs_per_action: usize,
+    /// Critics.
+    pub(super) critics: usize,
+    /// Whether the policy has a target network; critics always have one.
+    pub(super) policy_with_target: WithTarget,
+    /// Parameters that are learned beside those of policy and critics.
+    pub(super) further_parameters: usize,
+    /// Values that these take in a learner's state.
+    pub(super) further_state_values: usize,
+}
+
 /// An actor-critic algorithm in one environment.
 pub(super) struct ActorCritic {
+    kind: Kind,
     pub(super) config: Config,
     pub(super) transitions: Transitions,
     /// From an observation to the parameters of a distribution over actions, or to the action itself.
     pub(super) policy: NetworkSpec,
     pub(super) action_elements: usize,
     critic: NetworkSpec,
-    critics: usize,
     device: Device,
 }
 
 impl ActorCritic {
-    /// `outputs_per_action` numbers of the policy network for each element of an action, and `critics` critics.
-    pub(super) fn new(
-        algorithm: &'static str,
-        config: &Config,
-        environment: &EnvironmentSpec,
-        outputs_per_action: usize,
-        critics: usize,
-    ) -> Result<Self, AlgorithmError> {
-        let action_elements = continuous_actions(algorithm, environment)?;
+    /// # Errors
+    /// The actions are not continuous, actors are to compute priorities, or a network cannot be built.
+    pub(super) fn new(kind: Kind, config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
+        let action_elements = continuous_actions(kind.name, environment)?;
         if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
-            return Err(AlgorithmError::NoActorErrors { algorithm });
+            return Err(AlgorithmError::NoActorErrors { algorithm: kind.name });
         }
         let observations = environment.observation.len();
         let network = |inputs, outputs| NetworkSpec::perceptron(inputs, &config.network.hidden, Head::Linear { outputs });
-        let policy = network(observations, outputs_per_action * action_elements);
+        let policy = network(observations, kind.outputs_per_action * action_elements);
         let critic = network(observations + action_elements, 1);
         policy.validate()?;
         critic.validate()?;
         let transitions = Transitions::new(config, environment);
         Ok(Self {
+            kind,
             config: config.clone(),
             transitions,
             policy,
             action_elements,
             critic,
-            critics,
             device: config.learner.device_of(0).parse()?,
         })
     }
 
-    /// Sizes of an algorithm whose policy has a target network or not, and which learns `others` besides, kept in
-    /// `other_state` values.
-    pub(super) fn sizes(&self, policy_has_target: bool, others: usize, other_state: usize) -> Sizes {
-        let (policy, critic) = (self.policy.parameter_count(), self.critic.parameter_count());
+    /// What [`super::Algorithm::sizes`] answers.
+    pub(super) fn sizes(&self) -> Sizes {
+        let Kind { critics, policy_with_target, further_parameters, further_state_values, .. } = self.kind;
+        let policy = self.policy.parameter_count();
+        let critic = self.critic.parameter_count();
+        let policy_state = Trained::state_values(policy, policy_with_target);
+        let critic_state = Trained::state_values(critic, WithTarget::Yes);
         Sizes {
             published: policy,
-            learned: policy + self.critics * critic + others,
-            state: Trained::state_values(policy, policy_has_target) + self.critics * Trained::state_values(critic, true) + other_state,
+            learned: policy + critics * critic + further_parameters,
+            state: policy_state + critics * critic_state + further_state_values,
         }
     }
 
-    /// The most values that a half hands over: all critics, or the policy and `others` that are learned besides.
-    pub(super) fn handed_over(&self, others: usize) -> usize {
-        (self.policy.parameter_count() + others).max(self.critics * self.critic.parameter_count())
+    /// The most values that a half hands over: all critics, or the policy and what else is learned with it.
+    pub(super) fn handed_over(&self) -> usize {
+        let policy_half = self.policy.parameter_count() + self.kind.further_parameters;
+        policy_half.max(self.kind.critics * self.critic.parameter_count())
     }
 
     /// The policy network of an actor.
@@ -78,20 +93,20 @@ impl ActorCritic {
     }
 
     /// The policy of a learner, drawn from `seed`.
-    pub(super) fn trained_policy(&self, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
-        self.trained(&self.policy, derive_seed(seed, 0), with_target)
+    pub(super) fn trained_policy(&self, seed: u64) -> Result<Trained, AlgorithmError> {
+        self.trained(&self.policy, derive_seed(seed, 0), self.kind.policy_with_target)
     }
 
     /// The critics of a learner, each drawn from a seed of its own.
     pub(super) fn trained_critics(&self, seed: u64) -> Result<Critics, AlgorithmError> {
-        let seeds = (1..).take(self.critics).map(|index| derive_seed(seed, index));
-        let networks = seeds.map(|seed| self.trained(&self.critic, seed, true)).collect::<Result<_, _>>()?;
+        let seeds = (1..).take(self.kind.critics).map(|index| derive_seed(seed, index));
+        let networks = seeds.map(|seed| self.trained(&self.critic, seed, WithTarget::Yes)).collect::<Result<_, _>>()?;
         Ok(Critics::new(networks, self.config.algorithm.loss.unwrap_or(Loss::Mse)))
     }
 
-    fn trained(&self, spec: &NetworkSpec, seed: u64, with_target: bool) -> Result<Trained, AlgorithmError> {
+    fn trained(&self, spec: &NetworkSpec, seed: u64, with_target: WithTarget) -> Result<Trained, AlgorithmError> {
         let network = || build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let target = with_target.then(network).transpose()?;
+        let target = (with_target == WithTarget::Yes).then(network).transpose()?;
         Ok(Trained::new(&self.config.learner, network()?, target, &spec.initialise(seed)))
     }
 

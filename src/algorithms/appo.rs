@@ -1,10 +1,12 @@
-//! APPO: asynchronous proximal policy optimization. Actors and learners as in IMPALA (Espeholt et al. 2018), whose V-trace corrects for
-//! policies that lag behind; the clipped surrogate of PPO (Schulman et al. 2017) against a target network; and batches that are used
-//! several times, as in IMPACT (Luo et al. 2020, "IMPACT: Importance Weighted Asynchronous Architectures with Clipped Target Networks").
+//! APPO: asynchronous proximal policy optimization. Actors and learners as in IMPALA (Espeholt et al. 2018), whose
+//! V-trace corrects for policies that lag behind; the clipped surrogate of PPO (Schulman et al. 2017) against a target
+//! network; and batches that are used several times, as in IMPACT (Luo et al. 2020, "IMPACT: Importance Weighted
+//! Asynchronous Architectures with Clipped Target Networks").
 //!
 //! Per step, with the policy mu that acted, that of the target network, and the value V:
 //! - V-trace from mu to the target network's policy gives the value's target v and the advantage A;
-//! - the loss is `surrogate(A) + c_v (V - v)^2 / 2 - c_e entropy + c_k KL(target || policy)`, its mean over the steps of all learners.
+//! - the loss is `surrogate(A) + c_v (V - v)^2 / 2 - c_e entropy + c_k KL(target || policy)`, its mean over the steps
+//!   of all learners.
 //!
 //! Choices, beside what the configuration offers:
 //! - one network gives policy and value; the deviations of a continuous policy are outputs of the network too;
@@ -23,6 +25,7 @@ use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -36,13 +39,13 @@ use crate::values::ValueBuffer;
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
-/// Smallest and largest weight that the divergence's penalty adapts to.
+/// Smallest and largest weight of the divergence, which `adapt_penalty` changes.
 const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
 
-/// What APPO is, as `config` describes it.
+/// APPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
     let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, on_full, .. } = config.fragments;
-    // What all actors complete next must overwrite none that waits.
+    // The fragments that all actors complete next must not overwrite one that waits.
     let most_waiting = (on_full == OnFull::Wait).then(|| config.fragment_capacity() - config.most_fragments_in_flight());
     Kind {
         name: "appo",
@@ -55,7 +58,7 @@ pub(super) fn kind(config: &Config) -> Kind {
             replayed: config.replayed_fragments(),
             retained: config.retained_fragments(),
         },
-        has_target_network: true,
+        with_target: WithTarget::Yes,
         // The penalty.
         further_state_values: 1,
         learning: |settings, shape, distribution, policy| Box::new(AppoLearning::new(settings, shape, distribution, policy)),
@@ -74,30 +77,31 @@ struct AppoLearning {
     value_coefficient: f32,
     normalise_advantages: bool,
     entropy_coefficient: f32,
-    /// Weight of the divergence, where there is a target for it.
+    /// Weight of the divergence in the loss; 0 without a target for the divergence.
     penalty: f32,
-    /// Batches that were prepared.
+    /// Batches prepared so far; a batch is numbered by it.
     prepared: u64,
-    said_by_target: SaidByTarget,
+    target_cache: TargetCache,
     block: Block,
 }
 
 /// A part of a prepared batch: the number of the batch, and the part's first fragment.
 type PartName = (u64, usize);
 
-/// The target network's policy for each row of parts that may be learned from again, until it is another network.
+/// The target network's policy outputs for parts of batches: a part may be learned from again, and its outputs stay the
+/// same until the target network changes.
 #[derive(Default)]
-struct SaidByTarget {
-    /// What was said of a part; without a name, room for what will be said of another.
+struct TargetCache {
+    /// Outputs of each part. An entry without a name is free: its buffer is used again.
     parts: Vec<(Option<PartName>, Vec<f32>)>,
 }
 
-impl SaidByTarget {
-    fn of(&self, part: PartName) -> Option<&[f32]> {
-        self.parts.iter().find(|(name, _)| *name == Some(part)).map(|(_, said)| said.as_slice())
+impl TargetCache {
+    fn get(&self, part: PartName) -> Option<&[f32]> {
+        self.parts.iter().find(|(name, _)| *name == Some(part)).map(|(_, outputs)| outputs.as_slice())
     }
 
-    fn keep(&mut self, part: PartName, said: impl Iterator<Item = f32>) {
+    fn insert(&mut self, part: PartName, outputs: impl Iterator<Item = f32>) {
         let free = self.parts.iter().position(|(name, _)| name.is_none());
         let place = free.unwrap_or_else(|| {
             self.parts.push((None, Vec::new()));
@@ -106,14 +110,14 @@ impl SaidByTarget {
         let (name, values) = &mut self.parts[place];
         *name = Some(part);
         values.clear();
-        values.extend(said);
+        values.extend(outputs);
     }
 
     fn forget_batch(&mut self, number: u64) {
         self.parts.iter_mut().for_each(|(name, _)| *name = name.filter(|&(batch, _)| batch != number));
     }
 
-    fn forget_all(&mut self) {
+    fn clear(&mut self) {
         self.parts.iter_mut().for_each(|(name, _)| *name = None);
     }
 }
@@ -152,7 +156,7 @@ impl AppoLearning {
             entropy_coefficient: settings.entropy_start as f32,
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
             prepared: 0,
-            said_by_target: SaidByTarget::default(),
+            target_cache: TargetCache::default(),
             block: Block {
                 fragments: Vec::new(),
                 rows: 0,
@@ -170,15 +174,17 @@ impl AppoLearning {
 
     /// Put the observations of the fragments in `range` together, and ask both networks about them.
     fn evaluate(&mut self, batch: &Batch, range: Range<usize>) {
-        let of = FragmentBatch::new(batch, &self.shape);
-        let (shape, outputs) = (&self.shape, self.policy.outputs());
-        let (part, policy) = ((batch.number, range.start), self.distribution.outputs());
+        let trajectories = FragmentBatch::new(batch, &self.shape);
+        let shape = &self.shape;
+        let part = (batch.number, range.start);
+        let outputs = self.policy.outputs();
+        let policy = self.distribution.outputs();
         let block = &mut self.block;
         block.fragments.clear();
         block.step_rows.clear();
         block.rows = 0;
         for fragment in range {
-            let length = of.length(fragment);
+            let length = trajectories.length(fragment);
             block.fragments.push((fragment, block.rows, length));
             block.step_rows.extend(block.rows..block.rows + length);
             block.rows += length + 1;
@@ -187,21 +193,21 @@ impl AppoLearning {
         block.inputs.grow(most_rows * shape.observation_length());
         for &(fragment, first, length) in &block.fragments {
             for step in 0..=length {
-                of.write_observation(fragment, step, block.inputs.row_mut(first + step, shape.observation_length()));
+                trajectories.write_observation(fragment, step, block.inputs.row_mut(first + step, shape.observation_length()));
             }
         }
         for buffer in [&mut block.outputs, &mut block.target_outputs, &mut block.output_gradient] {
             buffer.resize(block.rows * outputs, 0.0);
         }
         let inputs = block.inputs.values().first(block.rows * shape.observation_length());
-        if let Some(said) = self.said_by_target.of(part) {
-            let rows = block.target_outputs.chunks_exact_mut(outputs).zip(said.chunks_exact(policy));
-            rows.for_each(|(row, said)| row[..policy].copy_from_slice(said));
+        if let Some(cached) = self.target_cache.get(part) {
+            let rows = block.target_outputs.chunks_exact_mut(outputs).zip(cached.chunks_exact(policy));
+            rows.for_each(|(row, cached)| row[..policy].copy_from_slice(cached));
         } else {
             self.policy.infer_target(inputs, block.rows, &mut block.target_outputs);
             if batch.number > 0 {
-                let said = block.target_outputs.chunks_exact(outputs).flat_map(|row| &row[..policy]).copied();
-                self.said_by_target.keep(part, said);
+                let policy_outputs = block.target_outputs.chunks_exact(outputs).flat_map(|row| &row[..policy]).copied();
+                self.target_cache.insert(part, policy_outputs);
             }
         }
         self.policy.forward(inputs, block.rows, &mut block.outputs);
@@ -209,8 +215,9 @@ impl AppoLearning {
 
     /// Targets and advantages of the block's steps, a row for each row of the network.
     fn trace(&mut self, batch: &Batch) {
-        let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
-        let of = FragmentBatch::new(batch, &self.shape);
+        let outputs = self.policy.outputs();
+        let value = self.distribution.outputs();
+        let trajectories = FragmentBatch::new(batch, &self.shape);
         let gamma = self.settings.gamma as f32;
         let Block { fragments, rows, step_rows, outputs: online, target_outputs, steps, traced, .. } = &mut self.block;
         traced.clear();
@@ -219,12 +226,13 @@ impl AppoLearning {
             steps.clear();
             for step in 0..length {
                 let row = (first + step) * outputs;
-                let of_target = self.distribution.log_probability(&target_outputs[row..row + value], of.action(fragment, step));
+                let log_probability =
+                    self.distribution.log_probability(&target_outputs[row..row + value], trajectories.action(fragment, step));
                 steps.push(TracedStep {
-                    reward: of.reward(fragment, step),
-                    discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
+                    reward: trajectories.reward(fragment, step),
+                    discount: if trajectories.is_terminated(fragment, step) { 0.0 } else { gamma },
                     value: online[row + value],
-                    importance_weight: (of_target - of.log_probability(fragment, step)).exp(),
+                    importance_weight: (log_probability - trajectories.log_probability(fragment, step)).exp(),
                 });
             }
             let bootstrap_value = online[(first + length) * outputs + value];
@@ -238,10 +246,9 @@ impl AppoLearning {
     }
 
     /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
-    fn lose(&mut self, batch: &Batch, share: &mut Share) {
+    fn loss_gradient(&mut self, batch: &Batch, share: &mut Share) {
         let outputs = self.policy.outputs();
-        let of = FragmentBatch::new(batch, &self.shape);
-        let (clip_ratio, value_coefficient) = (self.clip_ratio, self.value_coefficient);
+        let trajectories = FragmentBatch::new(batch, &self.shape);
         let mut sums = [0.0f64; 6];
         let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
         output_gradient.fill(0.0);
@@ -252,24 +259,25 @@ impl AppoLearning {
                 let row = (first + step) * outputs;
                 let policy = row..row + self.distribution.outputs();
                 let value = policy.end;
-                let (of_online, of_target) = (&online[policy.clone()], &target_outputs[policy.clone()]);
-                let (action, Traced { target, advantage }) = (of.action(fragment, step), traced[first + step]);
+                let (online_policy, target_policy) = (&online[policy.clone()], &target_outputs[policy.clone()]);
+                let action = trajectories.action(fragment, step);
+                let Traced { target, advantage } = traced[first + step];
                 let log_probabilities = LogProbabilities {
-                    online: self.distribution.log_probability(of_online, action),
-                    target: self.distribution.log_probability(of_target, action),
-                    acted: of.log_probability(fragment, step),
+                    online: self.distribution.log_probability(online_policy, action),
+                    target: self.distribution.log_probability(target_policy, action),
+                    acted: trajectories.log_probability(fragment, step),
                 };
-                let of_policy = self.settings.surrogate.at(log_probabilities, advantage, clip_ratio);
+                let policy_loss = self.settings.surrogate.at(log_probabilities, advantage, self.clip_ratio);
                 let error = online[value] - target;
-                output_gradient[value] = value_coefficient * error;
-                let slopes = Slopes { log_probability: of_policy.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
-                self.distribution.add_gradient(of_online, action, of_target, slopes, &mut output_gradient[policy]);
+                output_gradient[value] = self.value_coefficient * error;
+                let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
+                self.distribution.add_gradient(online_policy, action, target_policy, slopes, &mut output_gradient[policy]);
                 let values = [
-                    of_policy.loss,
+                    policy_loss.loss,
                     0.5 * error * error,
-                    self.distribution.entropy(of_online),
-                    self.distribution.divergence(of_online, of_target),
-                    if of_policy.is_clipped { 1.0 } else { 0.0 },
+                    self.distribution.entropy(online_policy),
+                    self.distribution.divergence(online_policy, target_policy),
+                    if policy_loss.is_clipped { 1.0 } else { 0.0 },
                     (log_probabilities.target - log_probabilities.acted).exp().min(self.trace.max_importance_weight),
                 ];
                 sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
@@ -281,13 +289,14 @@ impl AppoLearning {
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
-    fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
+    fn backward(&mut self, gradient: &mut [f32], share: &mut Share) {
         let Block { rows, step_rows, inputs, outputs, output_gradient, .. } = &mut self.block;
         let seen = inputs.values().first(*rows * self.shape.observation_length());
         self.policy.add_gradient(seen, step_rows, outputs, output_gradient, gradient, share);
     }
 
-    /// Let the penalty follow the divergence of an update: up where it is above twice what it should be, down where it is below half.
+    /// Adapt the penalty to the divergence of an update: up if that is above twice its target,
+    /// down if it is below half.
     fn adapt_penalty(&mut self, total: &Share) {
         let (Some(target), Some(divergence)) = (self.settings.kl_target, total.tally.get(DIVERGENCE.name)) else { return };
         if divergence > 2.0 * target {
@@ -305,8 +314,8 @@ impl Learning for AppoLearning {
     }
 
     fn prepare(&mut self, batch: &mut Batch) {
-        // It may lie where another lay that was used up.
-        self.said_by_target.forget_batch(batch.number);
+        // The buffer of a batch that was used up is used again, and still has that batch's number.
+        self.target_cache.forget_batch(batch.number);
         self.prepared += 1;
         batch.number = self.prepared;
     }
@@ -318,14 +327,14 @@ impl Learning for AppoLearning {
     fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {
         let mut share = Share { largest_weight: 1.0, ..Share::new(METRICS) };
         let fragments = batch.rows();
-        // Advantages are scaled together.
+        // Advantages are normalised over all fragments, which therefore need to be one block.
         let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
         gradient.fill(0.0);
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));
             self.trace(batch);
-            self.lose(batch, &mut share);
-            self.descend(gradient, &mut share);
+            self.loss_gradient(batch, &mut share);
+            self.backward(gradient, &mut share);
         }
         share
     }
@@ -337,7 +346,7 @@ impl Learning for AppoLearning {
             // The policy is as far from the target network now as it gets.
             self.adapt_penalty(total);
             self.policy.copy_to_target();
-            self.said_by_target.forget_all();
+            self.target_cache.clear();
         }
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         norm
@@ -352,7 +361,7 @@ impl Learning for AppoLearning {
     fn restore(&mut self, state: &[f32]) {
         let mut reader = StateReader::new(state);
         self.policy.restore(&mut reader);
-        self.said_by_target.forget_all();
+        self.target_cache.clear();
         self.penalty = reader.values(1)[0];
     }
 }

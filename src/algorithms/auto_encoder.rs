@@ -1,9 +1,10 @@
-//! The auto-encoder in a policy's network: the network gives a latent vector beside policy and value, and a decoder of transposed
-//! convolutions learns to draw from it what was seen. So the layers that both share learn from every pixel,
-//! also where there is no reward yet.
+//! The auto-encoder in a policy's network: the network gives a latent vector beside policy and value, and a decoder of
+//! transposed convolutions learns to reconstruct the observation from it. So the shared layers learn from every pixel,
+//! even while there is no reward yet.
 //!
-//! The decoder of frames of 42 x 42 is that of RLlib's first APPO (2018): two channels of a kernel of 21, then one of 22 for each channel
-//! of the observation. Other sizes are halved alike. It is trained by learners alone; nobody publishes it, and actors do not build it.
+//! The decoder of frames of 42 x 42 is that of RLlib's first APPO (2018): two channels of a kernel of 21, then one of
+//! 22 for each channel of the observation. Other sizes are halved in the same way. Learners alone train the decoder; it
+//! is not published, and actors do not build it.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use crate::metrics::Metric;
 use crate::networks::{Device, NetworkSpec};
 use crate::values::{BYTE_SCALE, ValueType, Values};
 
-/// The head of the latent vector.
+/// Name of the head that gives the latent vector.
 pub(crate) const LATENT: &str = "latent";
 
 /// Half the squared error of a reconstruction, summed over its pixels.
@@ -37,12 +38,13 @@ pub(super) struct AutoEncoder {
 }
 
 impl AutoEncoder {
-    /// That of `config`, if it asks for one.
+    /// The auto-encoder that `config` asks for, if any.
     ///
     /// # Errors
-    /// What is seen is no square image of bytes.
+    /// Observations are normalised or not square images of bytes, or the decoder cannot be built.
     pub(super) fn of(config: &Config, environment: &EnvironmentSpec) -> Result<Option<Self>, AlgorithmError> {
-        let (coefficient, latent) = (config.auto_encoder.coefficient as f32, config.auto_encoder.latent);
+        let coefficient = config.auto_encoder.coefficient as f32;
+        let latent = config.auto_encoder.latent;
         if coefficient == 0.0 {
             return Ok(None);
         }
@@ -79,8 +81,9 @@ fn refused(coefficient: f32, what: &str) -> AlgorithmError {
 pub(super) struct Decoder {
     network: Trained,
     coefficient: f32,
-    /// Length of a row of the policy network's outputs, and where the latent vector is in it.
+    /// Length of a row of the policy network's outputs.
     outputs: usize,
+    /// Place of the latent vector in such a row.
     latent: Range<usize>,
     latents: Vec<f32>,
     latent_gradient: Vec<f32>,
@@ -92,8 +95,9 @@ pub(super) struct Decoder {
 impl Decoder {
     /// Train `network` on the columns `latent` of the policy network's `outputs`.
     pub(super) fn new(network: Trained, coefficient: f32, outputs: usize, latent: Range<usize>, device: Device) -> Self {
-        let (part, images_at_once) = (vec![0.0; network.len()], device.rows_at_once(BLOCK_IMAGES));
         Self {
+            part: vec![0.0; network.len()],
+            images_at_once: device.rows_at_once(BLOCK_IMAGES),
             network,
             coefficient,
             outputs,
@@ -101,14 +105,13 @@ impl Decoder {
             latents: Vec::new(),
             latent_gradient: Vec::new(),
             images: Vec::new(),
-            part,
-            images_at_once,
         }
     }
 
-    /// The reconstruction's loss in each of `rows`: its gradient with respect to the latent vector goes into `output_gradient`, that with
-    /// respect to the decoder's parameters is added to `gradient`. Returns the sum of the losses, without their weight.
-    pub(super) fn lose(
+    /// Compute the loss of reconstructing each of `rows` of `seen`. The gradient with respect to the latent vectors is
+    /// written into `output_gradient`, the gradient with respect to the decoder's parameters is added to `gradient`.
+    /// Returns the sum of the losses, without their weight.
+    pub(super) fn add_gradient(
         &mut self,
         seen: Values<'_>,
         rows: &[usize],
@@ -138,14 +141,14 @@ impl Decoder {
             }
             self.network.online.backward(&self.images, Some(&mut self.part), Some(&mut self.latent_gradient));
             gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
-            for (of_latent, row) in self.latent_gradient.chunks_exact(latent).zip(rows) {
-                output_gradient[row * columns..][self.latent.clone()].copy_from_slice(of_latent);
+            for (latent_gradient, row) in self.latent_gradient.chunks_exact(latent).zip(rows) {
+                output_gradient[row * columns..][self.latent.clone()].copy_from_slice(latent_gradient);
             }
         }
         sum
     }
 
-    /// One step against `gradient`; returns its norm before it was clipped.
+    /// One step against `gradient`, which is clipped in place; returns its norm before that.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         self.network.step(gradient, learning_rate)
     }

@@ -1,17 +1,19 @@
 //! Learning from a batch in blocks of rows that fit the processor's caches.
 //!
-//! The gradient of a sum is the sum of gradients, so a batch may be cut between any two rows. Activations of all networks for a few dozen
-//! rows stay in the second-level cache between the forward and the backward pass; those of a whole batch do not, and the loops
-//! between the matrix products then wait for memory. docs/performance.md has what it gives.
+//! The gradient of a sum is the sum of gradients, so a batch may be cut between any two rows. Activations of all
+//! networks for a few dozen rows stay in the second-level cache between the forward and the backward pass; those of a
+//! whole batch do not, and the loops between the matrix products then wait for memory. docs/performance.md says how
+//! much faster that is.
 
 use super::{Halved, Learning, Random, Statistics};
 use crate::metrics::Share;
 use crate::replay::Batch;
 
-/// Rows of a block. More gives larger products, fewer stay in faster caches: measured best on processors with 1 MiB per core.
+/// Rows of a block. More gives larger products, fewer stay in faster caches: measured best on
+/// processors with 1 MiB per core.
 const BLOCK_ROWS: usize = 256;
 
-/// Another learning, block after block.
+/// Another [`Learning`], which gets each batch in blocks.
 pub(super) struct Blockwise {
     inner: Box<dyn Learning>,
     block: Option<Batch>,

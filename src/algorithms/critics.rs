@@ -1,7 +1,7 @@
 //! Critics: one or two networks that value an action in a state, with their target networks.
 //!
-//! Two of them bound the overestimation of one: targets take the smaller value (clipped double Q-learning, Fujimoto et al. 2018,
-//! equation 10).
+//! Two of them bound the overestimation of one: targets take the smaller value (clipped double Q-learning, Fujimoto et
+//! al. 2018, equation 10).
 
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{LOSS, Q_MEAN};
@@ -13,7 +13,7 @@ use crate::metrics::Tally;
 pub(super) struct Critics {
     networks: Vec<Trained>,
     loss: Loss,
-    /// Values of each critic, one row each.
+    /// For each critic, its values of all rows.
     values: Vec<Vec<f32>>,
     smallest: Vec<f32>,
     output_gradient: Vec<f32>,
@@ -45,12 +45,12 @@ impl Critics {
         }
     }
 
-    /// Parameters of all critics.
+    /// Number of parameters of all critics.
     pub(super) fn learned(&self) -> usize {
         self.networks.iter().map(Trained::len).sum()
     }
 
-    /// Updates made.
+    /// Updates made so far.
     pub(super) fn steps(&self) -> u64 {
         self.networks[0].steps()
     }
@@ -72,15 +72,16 @@ impl Critics {
         }
     }
 
-    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic. Losses
-    /// and values, as means of the critics, are added to `tally`.
+    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic.
+    /// Losses and values, as means of the critics, are added to `tally`.
     pub(super) fn regress(&mut self, input: &[f32], targets: &[f32], weights: &[f32], gradient: &mut [f32], tally: &mut Tally) {
         let rows = targets.len();
         let count = self.networks.len();
         self.output_gradient.resize(rows, 0.0);
         self.errors.clear();
         self.errors.resize(rows, 0.0);
-        let (mut rest, mut loss_sum, mut q_sum) = (gradient, 0.0, 0.0);
+        let mut rest = gradient;
+        let (mut loss_sum, mut q_sum) = (0.0, 0.0);
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
             network.online.forward(input.into(), rows, values);
@@ -121,7 +122,7 @@ impl Critics {
         self.scratch.resize(input.len(), 0.0);
         for index in 0..climbed {
             for row in 0..rows {
-                // Of equal values the first counts.
+                // If critics give equal values, the first of them counts.
                 let chosen = self.values[..climbed].iter().position(|values| values[row] == self.smallest[row]).unwrap_or(0);
                 self.output_gradient[row] = f32::from(u8::from(chosen == index));
             }
@@ -138,10 +139,11 @@ impl Critics {
 
     /// One step of every critic; returns the largest norm of their gradients.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let (mut rest, mut largest) = (gradient, 0.0f32);
+        let mut rest = gradient;
+        let mut largest = 0.0f32;
         for network in &mut self.networks {
             let (part, others) = rest.split_at_mut(network.len());
-            // `max` would drop a NaN, which the reader of the norm must see.
+            // `max` would drop a NaN, which the caller must see.
             let norm = network.step(part, learning_rate);
             largest = if norm > largest || norm.is_nan() { norm } else { largest };
             rest = others;
@@ -149,7 +151,7 @@ impl Critics {
         largest
     }
 
-    /// Count an update that another process makes of them.
+    /// Count an update of the critics that another process makes.
     pub(super) fn count_update(&mut self) {
         self.networks.iter_mut().for_each(Trained::count_step);
     }
@@ -164,7 +166,7 @@ impl Critics {
         }
     }
 
-    /// Value actions with these parameters of all critics.
+    /// Replace the parameters of all critics by `values`, as [`Self::hand_over`] wrote them.
     pub(super) fn take_over(&mut self, values: &[f32]) {
         let mut rest = values;
         for network in &mut self.networks {
@@ -174,7 +176,7 @@ impl Critics {
         }
     }
 
-    /// Move every target network.
+    /// Move every target network towards its critic.
     pub(super) fn follow(&mut self, tau: f32) {
         self.networks.iter_mut().for_each(|network| network.follow(tau));
     }

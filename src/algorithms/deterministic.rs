@@ -1,16 +1,16 @@
-//! DDPG and TD3, which differ in their [`Settings`]: a policy that names one action, explored around with Gaussian noise, and
-//! the gradient that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
+//! DDPG and TD3, which differ in their [`Settings`]: a policy that names one action, explored around with Gaussian
+//! noise, and the gradient that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::action::uniform;
-use super::actor_critic::ActorCritic;
+use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective, join};
 use super::halves::{Half, Halved, Part};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
-use super::trained::Trained;
+use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
@@ -23,7 +23,7 @@ use crate::values::Values;
 
 const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS];
 
-/// In what DDPG and TD3 differ.
+/// What tells DDPG and TD3 apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     /// Name in the registry.
@@ -38,7 +38,7 @@ pub(super) struct Settings {
     pub(super) target_networks: TargetNetworks,
 }
 
-/// One of the two in one environment.
+/// DDPG or TD3 in one environment.
 pub(super) struct Deterministic {
     shared: ActorCritic,
     settings: Settings,
@@ -46,7 +46,15 @@ pub(super) struct Deterministic {
 
 impl Deterministic {
     pub(super) fn new(config: &Config, environment: &EnvironmentSpec, settings: Settings) -> Result<Self, AlgorithmError> {
-        Ok(Self { shared: ActorCritic::new(settings.name, config, environment, 1, settings.critics)?, settings })
+        let kind = Kind {
+            name: settings.name,
+            outputs_per_action: 1,
+            critics: settings.critics,
+            policy_with_target: WithTarget::Yes,
+            further_parameters: 0,
+            further_state_values: 0,
+        };
+        Ok(Self { shared: ActorCritic::new(kind, config, environment)?, settings })
     }
 }
 
@@ -68,11 +76,11 @@ impl Algorithm for Deterministic {
     }
 
     fn sizes(&self) -> Sizes {
-        self.shared.sizes(true, 0, 0)
+        self.shared.sizes()
     }
 
     fn handed_over(&self) -> usize {
-        self.shared.handed_over(0)
+        self.shared.handed_over()
     }
 
     fn exploration(&self, environment: usize, of: usize, _env_steps: u64) -> f32 {
@@ -94,12 +102,8 @@ struct DeterministicPolicy {
 }
 
 impl Policy for DeterministicPolicy {
-    fn set_parameters(&mut self, published: &[f32]) {
-        self.network.set_parameters(published);
-    }
-
-    fn outputs(&self) -> usize {
-        self.network.spec().outputs()
+    fn network(&mut self) -> &mut dyn Network {
+        &mut *self.network
     }
 
     fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
@@ -131,10 +135,10 @@ fn squash(values: &mut [f32]) {
     values.iter_mut().for_each(|value| *value = value.tanh());
 }
 
-/// The learner's side of both.
+/// The learner's side of DDPG and TD3.
 struct DeterministicLearning {
     part: Part,
-    /// Updates behind the policy that the target policy has followed last, where the policy is learned elsewhere.
+    /// If another process learns the policy: how many updates that policy had when the target policy last followed it.
     followed: Option<u64>,
     policy: Trained,
     critics: Critics,
@@ -151,7 +155,7 @@ impl DeterministicLearning {
         Ok(Self {
             part: Part::default(),
             followed: None,
-            policy: shared.trained_policy(seed, true)?,
+            policy: shared.trained_policy(seed)?,
             critics: shared.trained_critics(seed)?,
             settings,
             policy_rate_ratio: shared.policy_rate_ratio(),
@@ -162,12 +166,13 @@ impl DeterministicLearning {
         })
     }
 
-    /// Whether the update under way is one of the policy too, here.
+    /// Whether this process updates the policy too in the current update.
     fn updates_policy(&self) -> bool {
         self.part.learns(Half::Policy) && (self.critics.steps() + 1).is_multiple_of(self.settings.policy_delay_updates)
     }
 
-    /// Values that the critics should give: reward, and the discounted target value of what the target policy does next.
+    /// Values that the critics should give: reward, and the discounted target value of what the
+    /// target policy does next.
     fn compute_targets(&mut self, batch: &Batch, random: &mut Random) {
         let rows = batch.rows();
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
@@ -211,18 +216,18 @@ impl Learning for DeterministicLearning {
         let rows = batch.rows();
         self.actions.resize(rows * self.policy.online.spec().outputs(), 0.0);
         let observations = batch.column(OBSERVATION).as_f32();
-        let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
-        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        let (policy_gradient, critic_gradient) = gradient.split_at_mut(self.policy.len());
+        let mut share = Share::of(METRICS, rows, batch.largest_weight);
         if self.part.learns(Half::Critics) {
             self.compute_targets(batch, random);
             join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-            self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+            self.critics.regress(&self.joined, &self.targets, &batch.weights, critic_gradient, &mut share.tally);
         }
         if self.updates_policy() {
-            let policy_loss = self.policy_gradient(observations, rows, of_policy);
+            let policy_loss = self.policy_gradient(observations, rows, policy_gradient);
             share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
         } else {
-            of_policy.fill(0.0);
+            policy_gradient.fill(0.0);
         }
         share
     }
@@ -233,23 +238,23 @@ impl Learning for DeterministicLearning {
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let with_policy = self.updates_policy();
-        let (of_policy, of_critics) = gradient.split_at_mut(self.policy.len());
+        let (policy_gradient, critic_gradient) = gradient.split_at_mut(self.policy.len());
         let mut norm = 0.0;
         if self.part.learns(Half::Critics) {
-            take_weighted_mean(of_critics, total);
-            norm = self.critics.step(of_critics, learning_rate);
+            take_weighted_mean(critic_gradient, total);
+            norm = self.critics.step(critic_gradient, learning_rate);
         } else {
             self.critics.count_update();
         }
         if with_policy {
-            take_mean(of_policy, total);
-            norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
+            take_mean(policy_gradient, total);
+            norm = finite_or(self.policy.step(policy_gradient, learning_rate * self.policy_rate_ratio), norm);
         }
         if self.part.learns(Half::Critics) {
             let TargetNetworks { tau, interval_updates } = self.settings.target_networks;
             if self.critics.steps().is_multiple_of(interval_updates) {
                 self.critics.follow(tau as f32);
-                // One that is learned elsewhere is followed when it is heard of.
+                // A policy that another process learns is followed when it is taken over.
                 if self.part.is_whole() {
                     self.policy.follow(tau as f32);
                 }
@@ -306,7 +311,8 @@ impl Halved for DeterministicLearning {
     }
 }
 
-/// The weight with which a slow average takes in at once what it would have taken in `times` times with a weight of `tau`.
+/// The weight with which one step of a moving average does what `times` steps with a weight of `tau`
+/// do, towards the same value.
 fn weight_of(times: u64, tau: f32) -> f32 {
     match times {
         0 => 0.0,

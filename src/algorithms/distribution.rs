@@ -1,5 +1,5 @@
-//! Distributions over actions that a network's outputs describe: their probabilities, entropy and divergence, and how these change with the
-//! outputs.
+//! Distributions over actions that a network's outputs describe: probabilities, entropy and divergence, and their
+//! gradients with respect to the outputs.
 
 use std::f32::consts::{E, PI};
 
@@ -10,15 +10,16 @@ use super::action::greedy;
 use super::{ActionMut, Random};
 use crate::environments::ActionSpace;
 
-/// Logarithms of a standard deviation outside of this are clamped, and then have no gradient but one that leads back.
+/// Logarithms of a standard deviation outside of this range are clamped; their only gradient is
+/// then one that leads back.
 const LOG_DEVIATION: std::ops::RangeInclusive<f32> = -5.0..=2.0;
 
 /// A kind of distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Distribution {
-    /// One of so many actions; the outputs are their logits.
+    /// One of several actions; the outputs are their logits.
     Categorical {
-        /// How many.
+        /// Number of actions.
         actions: usize,
     },
     /// Independent normal distributions; the outputs are the means, then the logarithms of the standard deviations.
@@ -28,10 +29,10 @@ pub(super) enum Distribution {
     },
 }
 
-/// What the gradient of a loss multiplies.
+/// Derivatives of a loss, from which [`Distribution::add_gradient`] computes its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Slopes {
-    /// Of the loss with respect to the logarithm of the action's probability.
+    /// With respect to the logarithm of the action's probability.
     pub(super) log_probability: f32,
     /// With respect to the entropy.
     pub(super) entropy: f32,
@@ -59,14 +60,15 @@ impl Distribution {
     pub(super) fn draw(self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> f32 {
         match action {
             ActionMut::Discrete(action) => {
-                // Gumbel's trick would need a logarithm per action; a walk over the probabilities needs one exponential each.
+                // Gumbel's trick would need a logarithm per action; a walk over the probabilities
+                // needs one exponential each.
                 let normaliser = log_sum_exp(outputs);
                 let mut target = random.random::<f32>();
                 let chosen = outputs.iter().position(|logit| {
                     target -= (logit - normaliser).exp();
                     target < 0.0
                 });
-                // Rounding may leave a little of the target after the last.
+                // Rounding may leave a little of the target after the last action.
                 let chosen = chosen.unwrap_or(outputs.len() - 1);
                 *action = i32::try_from(chosen).unwrap_or(0);
                 outputs[chosen] - normaliser
@@ -112,8 +114,12 @@ impl Distribution {
     pub(super) fn divergence(self, outputs: &[f32], other: &[f32]) -> f32 {
         match self {
             Self::Categorical { .. } => {
-                let (normaliser, of_other) = (log_sum_exp(outputs), log_sum_exp(other));
-                let difference = |(logit, other): (&f32, &f32)| (other - of_other).exp() * ((other - of_other) - (logit - normaliser));
+                let normaliser = log_sum_exp(outputs);
+                let other_normaliser = log_sum_exp(other);
+                let difference = |(logit, other): (&f32, &f32)| {
+                    let other_log_probability = other - other_normaliser;
+                    other_log_probability.exp() * (other_log_probability - (logit - normaliser))
+                };
                 outputs.iter().zip(other).map(difference).sum()
             }
             Self::Gaussian { elements } => (0..elements)
@@ -127,37 +133,40 @@ impl Distribution {
         }
     }
 
-    /// Add the gradient of a loss to `gradient`, given how it changes with the action's probability, the entropy, and the divergence from
-    /// `other`.
+    /// Add the gradient of a loss to `gradient`, given its derivatives with respect to the action's probability, the
+    /// entropy, and the divergence from `other`.
     pub(super) fn add_gradient(self, outputs: &[f32], action: &[u32], other: &[f32], slopes: Slopes, gradient: &mut [f32]) {
         match self {
             Self::Categorical { actions } => {
-                let (normaliser, of_other) = (log_sum_exp(outputs), log_sum_exp(other));
-                let (taken, entropy) = (index(action, actions), self.entropy(outputs));
+                let normaliser = log_sum_exp(outputs);
+                let other_normaliser = log_sum_exp(other);
+                let taken = index(action, actions);
+                let entropy = self.entropy(outputs);
                 for (position, gradient) in gradient.iter_mut().enumerate() {
                     let log_probability = outputs[position] - normaliser;
                     let probability = log_probability.exp();
                     let was_taken = if position == taken { 1.0 } else { 0.0 };
                     *gradient += slopes.log_probability * (was_taken - probability)
                         - slopes.entropy * probability * (log_probability + entropy)
-                        + slopes.divergence * (probability - (other[position] - of_other).exp());
+                        + slopes.divergence * (probability - (other[position] - other_normaliser).exp());
                 }
             }
             Self::Gaussian { elements } => {
                 let action: &[f32] = bytemuck::cast_slice(action);
-                let (of_means, of_deviations) = gradient.split_at_mut(elements);
+                let (mean_gradients, deviation_gradients) = gradient.split_at_mut(elements);
                 for element in 0..elements {
                     let [(mean, deviation), (other_mean, other_deviation)] =
                         [outputs, other].map(|outputs| normal(outputs, element, elements));
                     let variance = deviation * deviation;
                     let distance = action[element] - mean;
-                    of_means[element] += slopes.log_probability * distance / variance + slopes.divergence * (mean - other_mean) / variance;
+                    mean_gradients[element] +=
+                        slopes.log_probability * distance / variance + slopes.divergence * (mean - other_mean) / variance;
                     let spread = (other_deviation * other_deviation + (mean - other_mean).powi(2)) / variance;
-                    let of_deviation = slopes.log_probability * (distance * distance / variance - 1.0)
+                    let deviation_gradient = slopes.log_probability * (distance * distance / variance - 1.0)
                         + slopes.entropy
                         + slopes.divergence * (1.0 - spread);
-                    if is_followed(outputs[elements + element], of_deviation) {
-                        of_deviations[element] += of_deviation;
+                    if is_followed(outputs[elements + element], deviation_gradient) {
+                        deviation_gradients[element] += deviation_gradient;
                     }
                 }
             }

@@ -1,5 +1,6 @@
-//! Deep Q-learning (Mnih et al. 2015) with double targets (van Hasselt et al. 2016), dueling streams (Wang et al. 2016),
-//! n-step returns and prioritized replay (Schaul et al. 2016), in the distributed form of Ape-X (Horgan et al. 2018).
+//! Deep Q-learning (Mnih et al. 2015) with double targets (van Hasselt et al. 2016), dueling streams (Wang
+//! et al. 2016), n-step returns and prioritized replay (Schaul et al. 2016), in the distributed form of
+//! Ape-X (Horgan et al. 2018).
 //!
 //! Choices, beside what the configuration offers:
 //! - the discount is part of a transition (gamma to the number of its steps), so returns may have mixed lengths;
@@ -15,7 +16,7 @@ use rand::RngExt;
 use super::action::{discrete_actions, greedy};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
-use super::trained::Trained;
+use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::schema::Loss;
 use crate::config::{Config, TargetNetworks};
@@ -41,7 +42,8 @@ impl Dqn {
     /// DQN as `config` describes it, for an environment with discrete actions.
     ///
     /// # Errors
-    /// The actions of the environment are not discrete, the network cannot be built, or no device has the configured name.
+    /// The actions of the environment are not discrete, the network cannot be built, or no device has the configured
+    /// name.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let outputs = discrete_actions("dqn", environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
@@ -68,7 +70,7 @@ impl Algorithm for Dqn {
 
     fn sizes(&self) -> Sizes {
         let parameters = self.network.parameter_count();
-        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true) }
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, WithTarget::Yes) }
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -95,16 +97,8 @@ struct EpsilonGreedyPolicy {
 }
 
 impl Policy for EpsilonGreedyPolicy {
-    fn set_parameters(&mut self, parameters: &[f32]) {
-        self.network.set_parameters(parameters);
-    }
-
-    fn outputs(&self) -> usize {
-        self.network.spec().outputs()
-    }
-
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+    fn network(&mut self) -> &mut dyn Network {
+        &mut *self.network
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -123,7 +117,7 @@ impl Policy for EpsilonGreedyPolicy {
     }
 }
 
-/// Make `index` the action.
+/// Take the action with this index.
 fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> Choice {
     if let ActionMut::Discrete(action) = action {
         *action = i32::try_from(index).unwrap_or(0);
@@ -161,7 +155,7 @@ impl DqnLearning {
         }
     }
 
-    /// Values of the successors, under the target network and, for double DQN, the online network.
+    /// Compute the values of the successors, with the target network and, for double DQN, with the online network.
     fn evaluate_successors(&mut self, next_observations: Values<'_>, rows: usize) {
         let Buffers { next_values, next_target_values, .. } = &mut self.buffers;
         self.network.target().infer(next_observations, rows, next_target_values);
@@ -201,7 +195,7 @@ impl Learning for DqnLearning {
             let next_target = &buffers.next_target_values[range.clone()];
             let chooser = if self.double { &buffers.next_values[range.clone()] } else { next_target };
             let bootstrap_value = if is_terminated(flags[row]) { 0.0 } else { discounts[row] * next_target[greedy(chooser)] };
-            // Whoever attaches can add any number.
+            // An attached process can have added any number.
             let action = usize::try_from(taken[row]).unwrap_or(0).min(actions - 1);
             let value = buffers.values[range.clone()][action];
             let error = value - (rewards[row] + bootstrap_value);
@@ -213,7 +207,7 @@ impl Learning for DqnLearning {
             q_sum += f64::from(value);
         }
         self.network.online.backward(&buffers.output_gradient, Some(gradient), None);
-        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        let mut share = Share::of(METRICS, rows, batch.largest_weight);
         share.tally.add_all(LOSS, loss_sum, share.samples);
         share.tally.add_all(Q_MEAN, q_sum, share.samples);
         share

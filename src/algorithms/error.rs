@@ -12,22 +12,22 @@ pub enum AlgorithmError {
     /// No such name in the registry.
     #[error("unknown algorithm `{name}`{suggestion}; known are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// What to write instead, where that is known; follows the name directly.
         suggestion: String,
         /// All names.
         known: String,
     },
-    /// An algorithm that a program adds under one name, and that says another of itself.
+    /// A program added an algorithm under another name than the algorithm gives itself.
     #[error("the algorithm that was added as `{name}` calls itself `{other}`: let both names be the same")]
     Misnamed {
-        /// Under which it was added.
+        /// Name under which it was added.
         name: String,
-        /// What it says.
+        /// Name that it gives itself.
         other: &'static str,
     },
-    /// An algorithm that publishes something else than the parameters of its network.
+    /// The algorithm publishes something else than the parameters of its network.
     #[error("{algorithm} publishes {published} values; weights files hold the {parameters} parameters of its network: publish those alone")]
     Published {
         /// Algorithm.
@@ -40,7 +40,7 @@ pub enum AlgorithmError {
     /// A key that the algorithm does not know, or a value that it does not take.
     #[error(transparent)]
     Key(#[from] AlgorithmKeyError),
-    /// A value that an algorithm refuses for this environment, or that one of a program's own refuses.
+    /// A value that the algorithm refuses for this environment, or that an algorithm of the program's own refuses.
     #[error("{reason}")]
     Refused {
         /// The path of the key, such as `learner.batch_size`.
@@ -75,12 +75,12 @@ pub enum AlgorithmError {
         environment: String,
         /// Element without a finite bound.
         index: usize,
-        /// Its lower bound.
+        /// Lower bound of that element.
         low: f32,
-        /// Its upper bound.
+        /// Upper bound of that element.
         high: f32,
     },
-    /// The actors cannot compute what the configuration asks for.
+    /// Actors are to compute temporal-difference errors, and the algorithm's actors cannot.
     #[error("replay.initial_priority = \"td_error\" needs action values in the actor, which {algorithm} has not; use \"max\"")]
     NoActorErrors {
         /// Algorithm.
@@ -92,7 +92,7 @@ pub enum AlgorithmError {
 }
 
 impl AlgorithmError {
-    /// Whether nobody knows the algorithm by that name.
+    /// Whether no algorithm has the name that was asked for.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }

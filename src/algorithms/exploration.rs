@@ -19,8 +19,8 @@ pub fn epsilon(config: &AlgorithmConfig, environment: usize, of: usize, env_step
 
 /// Standard deviation of the noise on the actions of one environment, in units of half the action range.
 ///
-/// Environment `i` of `N` gets `exploration_noise_std * exploration_noise_spread ^ (i / (N - 1))`: with a spread other than 1 some
-/// environments stay near the policy while others wander, as Ape-X does with its rates.
+/// Environment `i` of `N` gets `exploration_noise_std * exploration_noise_spread ^ (i / (N - 1))`: with a spread other
+/// than 1 some environments stay near the policy while others wander, as Ape-X does with its rates.
 pub fn noise_std(config: &AlgorithmConfig, environment: usize, of: usize) -> f64 {
     let position = if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 };
     config.exploration_noise_std * config.exploration_noise_spread.powf(position)

@@ -1,13 +1,13 @@
-//! A policy and its value under training: the network, its target network, the value's own network if it has one, and the decoder of its
-//! auto-encoder if it has one.
+//! A policy and its value under training: the network, its target network, and, if there are any, the value's separate
+//! network and the auto-encoder's decoder.
 
 use std::ops::Range;
 
 use super::auto_encoder::{Decoder, RECONSTRUCTION_LOSS};
-use super::own_value::OwnValue;
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::finite_or;
 use super::trained::Trained;
+use super::value_network::ValueNetwork;
 use crate::metrics::Share;
 use crate::networks::Device;
 use crate::values::Values;
@@ -17,19 +17,25 @@ use crate::values::Values;
 /// A gradient has the network's part first, then the value's, then the decoder's.
 pub(super) struct LearnedPolicy {
     network: Trained,
-    value: Option<OwnValue>,
+    value: Option<ValueNetwork>,
     decoder: Option<Decoder>,
-    /// Parameters of the network that stay as they are.
+    /// Parameters of the network that are never changed.
     fixed: Range<usize>,
     part: Vec<f32>,
     rows_at_once: usize,
 }
 
-/// Rows that go through the network at once on a CPU: as many as stay in the caches.
+/// Rows that go through the network at once on a CPU: as many as fit the caches.
 const BLOCK_ROWS: usize = 256;
 
 impl LearnedPolicy {
-    pub(super) fn new(network: Trained, value: Option<OwnValue>, decoder: Option<Decoder>, fixed: Range<usize>, device: Device) -> Self {
+    pub(super) fn new(
+        network: Trained,
+        value: Option<ValueNetwork>,
+        decoder: Option<Decoder>,
+        fixed: Range<usize>,
+        device: Device,
+    ) -> Self {
         Self { part: vec![0.0; network.len()], network, value, decoder, fixed, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
     }
 
@@ -38,7 +44,7 @@ impl LearnedPolicy {
         self.rows_at_once
     }
 
-    /// What those who act need.
+    /// The parameters that actors and the evaluator act with.
     pub(super) fn published(&self) -> &[f32] {
         self.network.online.parameters()
     }
@@ -48,37 +54,39 @@ impl LearnedPolicy {
         self.network.online.spec().outputs() + usize::from(self.value.is_some())
     }
 
-    /// Outputs of which no gradient will be asked for.
+    /// Compute `outputs` of the rows of `seen`, without what a gradient needs.
     pub(super) fn infer(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = &mut self.network.online;
         match &mut self.value {
             None => network.infer(seen, rows, outputs),
-            Some(value) => value.beside(outputs, |others| network.infer(seen, rows, others), |network, own| network.infer(seen, rows, own)),
+            Some(value) => {
+                value.merge_outputs(outputs, |others| network.infer(seen, rows, others), |network, own| network.infer(seen, rows, own))
+            }
         }
     }
 
-    /// Outputs of which a gradient will be asked for.
+    /// Compute `outputs` of the rows of `seen`, and keep what [`Self::add_gradient`] needs.
     pub(super) fn forward(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = &mut self.network.online;
         match &mut self.value {
             None => network.forward(seen, rows, outputs),
             Some(value) => {
-                value.beside(outputs, |others| network.forward(seen, rows, others), |network, own| network.forward(seen, rows, own))
+                value.merge_outputs(outputs, |others| network.forward(seen, rows, others), |network, own| network.forward(seen, rows, own))
             }
         }
     }
 
-    /// Outputs of the network that policies are compared with. A value with a network of its own has no such copy, and is 0.
+    /// Compute `outputs` with the target network. A separate value network has no target network; its column is 0.
     pub(super) fn infer_target(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = self.network.target();
         match &mut self.value {
             None => network.infer(seen, rows, outputs),
-            Some(value) => value.beside(outputs, |others| network.infer(seen, rows, others), |_, own| own.fill(0.0)),
+            Some(value) => value.merge_outputs(outputs, |others| network.infer(seen, rows, others), |_, own| own.fill(0.0)),
         }
     }
 
-    /// Add the gradient of the last [`Self::forward`]'s losses to `gradient`: of those of which `output_gradient` is the slope, and of the
-    /// reconstructions of `rows`.
+    /// Add the gradient of the last [`Self::forward`]'s losses to `gradient`: of the losses whose derivative with
+    /// respect to the outputs is `output_gradient`, and of the auto-encoder's reconstruction of `rows`.
     pub(super) fn add_gradient(
         &mut self,
         seen: Values<'_>,
@@ -88,43 +96,44 @@ impl LearnedPolicy {
         gradient: &mut [f32],
         share: &mut Share,
     ) {
-        let (of_network, of_others) = gradient.split_at_mut(self.part.len());
-        let (of_value, of_decoder) = of_others.split_at_mut(self.value.as_ref().map_or(0, OwnValue::len));
+        let (network_gradient, others) = gradient.split_at_mut(self.part.len());
+        let (value_gradient, decoder_gradient) = others.split_at_mut(self.value.as_ref().map_or(0, ValueNetwork::len));
         if let Some(decoder) = &mut self.decoder {
-            let sum = decoder.lose(seen, rows, outputs, output_gradient, of_decoder);
+            let sum = decoder.add_gradient(seen, rows, outputs, output_gradient, decoder_gradient);
             share.tally.add_all(RECONSTRUCTION_LOSS, sum, rows.len() as f64);
         }
         let output_gradient = match &mut self.value {
             None => output_gradient,
-            Some(value) => value.add_gradient(output_gradient, of_value),
+            Some(value) => value.add_gradient(output_gradient, value_gradient),
         };
         self.network.online.backward(output_gradient, Some(&mut self.part), None);
         self.part[self.fixed.clone()].fill(0.0);
-        of_network.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+        network_gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
     }
 
-    /// One step against `gradient`, which is clipped in place: policy and value together, whether they share a network or not, and the
-    /// decoder by itself. Returns the norm of the former before that; not finite when any part is not.
+    /// One step against `gradient`, which is clipped in place: policy and value together, whether they share a network
+    /// or not, and the decoder by itself. Returns the norm of policy and value before that; not finite if any part of
+    /// the gradient is not.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let of_value = self.value.as_ref().map_or(0, OwnValue::len);
-        let (together, of_decoder) = gradient.split_at_mut(self.part.len() + of_value);
-        let norm_of_decoder = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(of_decoder, learning_rate));
+        let value_parameters = self.value.as_ref().map_or(0, ValueNetwork::len);
+        let (together, decoder_gradient) = gradient.split_at_mut(self.part.len() + value_parameters);
+        let decoder_norm = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(decoder_gradient, learning_rate));
         let norm = match &mut self.value {
             None => self.network.step(together, learning_rate),
             Some(value) => {
                 let norm = self.network.clip(together);
                 if norm.is_finite() {
-                    let (of_network, of_value) = together.split_at_mut(self.part.len());
-                    self.network.step(of_network, learning_rate);
-                    value.step(of_value, learning_rate);
+                    let (network_gradient, value_gradient) = together.split_at_mut(self.part.len());
+                    self.network.step(network_gradient, learning_rate);
+                    value.step(value_gradient, learning_rate);
                 }
                 norm
             }
         };
-        finite_or(norm_of_decoder, norm)
+        finite_or(decoder_norm, norm)
     }
 
-    /// Updates made.
+    /// Updates made so far.
     pub(super) fn steps(&self) -> u64 {
         self.network.steps()
     }

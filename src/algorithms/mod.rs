@@ -1,5 +1,5 @@
-//! Algorithms: what an actor needs (a [`Policy`]), what a learner needs (a [`Learning`]), and what the supervisor needs to
-//! plan a run (an [`Algorithm`]). One file, one algorithm.
+//! Algorithms: what an actor needs (a [`Policy`]), what a learner needs (a [`Learning`]), and what the supervisor needs
+//! to plan a run (an [`Algorithm`]). One file, one algorithm.
 
 pub mod action;
 mod actor_critic;
@@ -16,7 +16,6 @@ pub mod exploration;
 mod halves;
 mod learned_policy;
 mod normalised;
-mod own_value;
 mod policy_and_value;
 mod policy_gradient;
 mod ppo;
@@ -30,6 +29,7 @@ mod td3;
 mod temporal_difference;
 mod trained;
 mod v_trace;
+mod value_network;
 
 pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut, discrete_actions};
@@ -40,22 +40,23 @@ pub(crate) use policy_and_value::VALUE;
 pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
 pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_weighted_mean};
-pub use trained::Trained;
+pub use trained::{Trained, WithTarget};
 
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::NetworkSpec;
+use crate::networks::{Network, NetworkSpec};
 use crate::replay::{Batch, Schema};
 use crate::values::Values;
 
-/// How many values an algorithm needs where.
+/// How many values an algorithm publishes, learns and keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Values that learners publish for those who act, [`Learning::published`]: as many as [`Algorithm::network`] has parameters.
+    /// Values that learners publish for actors and the evaluator ([`Learning::published`]): as many as
+    /// [`Algorithm::network`] has parameters.
     pub published: usize,
-    /// Parameters that gradients are computed of.
+    /// Parameters that are learned: the length of a gradient.
     pub learned: usize,
-    /// Values of a learner's whole state: [`Learning::save`].
+    /// Values of a learner's whole state: what [`Learning::save`] writes.
     pub state: usize,
 }
 
@@ -75,14 +76,14 @@ pub trait Algorithm {
     /// What learners say of their updates: everything that they add to the tally of a [`Share`].
     fn metrics(&self) -> &'static [Metric];
 
-    /// The network that acts: its parameters are what learners publish, and what a weights file holds. Where observations are
-    /// normalised, how they are scaled follows them; that is nothing to the algorithm.
+    /// The network that acts: its parameters are what learners publish, and what a weights file holds. If observations
+    /// are normalised, a wrapper around the algorithm appends their scaling.
     fn network(&self) -> &NetworkSpec;
 
-    /// How many values are needed where.
+    /// How many values are published, learned and kept.
     fn sizes(&self) -> Sizes;
 
-    /// The most values that one half of the algorithm hands over to the other ([`Halved`]); 0 where it has no halves.
+    /// The most values that one half of the algorithm hands over to the other ([`Halved`]); 0 if it has no halves.
     fn handed_over(&self) -> usize {
         0
     }
@@ -92,40 +93,51 @@ pub trait Algorithm {
         Normalisation::default()
     }
 
-    /// How much environment number `environment` of `of` in the run explores after `env_steps`: what [`Policy::choose`] is given.
+    /// How much environment number `environment` of `of` in the run explores after `env_steps`: what
+    /// [`Policy::choose`] is given.
     fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32;
 
     /// What an actor or evaluator acts with.
     ///
     /// # Errors
-    /// Its network cannot be built.
+    /// The policy's network cannot be built.
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError>;
 
     /// What a learner learns with; every learner starts from the same parameters, drawn from `seed`.
     ///
     /// # Errors
-    /// Its networks cannot be built with the configured engine, on the device of the learner.
+    /// The learner's networks cannot be built with the configured engine, on the learner's device.
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError>;
 }
 
-/// Acting: from observations to actions.
+/// Acting: from observations to a network's outputs, and from these to actions.
 pub trait Policy: Send {
+    /// The network that acts: that of [`Algorithm::network`].
+    fn network(&mut self) -> &mut dyn Network;
+
     /// Use these published values from now on.
-    fn set_parameters(&mut self, published: &[f32]);
+    fn set_parameters(&mut self, published: &[f32]) {
+        self.network().set_parameters(published);
+    }
 
     /// Numbers that [`Policy::infer`] gives per observation.
-    fn outputs(&self) -> usize;
+    fn outputs(&mut self) -> usize {
+        self.network().spec().outputs()
+    }
 
     /// The network's outputs for `rows` observations: `outputs` has `rows` times [`Policy::outputs`] values.
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]);
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.network().infer(observations, rows, outputs);
+    }
 
-    /// Choose an action from the outputs for one observation. With an exploration of 0 the policy acts as well as it can.
+    /// Choose an action from the outputs for one observation. With an exploration of 0 the
+    /// policy acts as well as it can.
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice;
 
     /// A random action, for the first steps of a run.
     fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice;
 
-    /// Value of a state, given the outputs for it, as far as they tell it (0 otherwise).
+    /// Value of a state, given the network's outputs for it; 0 if they do not tell it.
     fn state_value(&self, _outputs: &[f32]) -> f32 {
         0.0
     }
@@ -134,29 +146,31 @@ pub trait Policy: Send {
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
 /// their gradients up in between.
 pub trait Learning {
-    /// What those who act need: the parameters of [`Algorithm::network`].
+    /// What actors and the evaluator act with: the parameters of [`Algorithm::network`].
     fn published(&mut self) -> &[f32];
 
-    /// Change a batch in place as learning needs it: scale it, for instance. Once for each batch that was drawn, however
-    /// often it is learned from, and nobody may change it afterwards: what was computed of it may be kept.
+    /// Change a batch in place as learning needs it, for instance scale it. Called once for each batch that was
+    /// drawn, however often it is learned from. Nobody may change the batch afterwards: results that were
+    /// computed from it may be kept.
     fn prepare(&mut self, _batch: &mut Batch) {}
 
-    /// The run has taken so many environment steps: for what changes with them. Before each gradient.
+    /// Update what follows a schedule, now that the run has taken so many environment steps.
+    /// Called before each gradient.
     fn schedule(&mut self, _env_steps: u64) {}
 
-    /// Write the gradient of the summed, unnormalised losses of `batch` over whatever is in `gradient`, which has [`Sizes::learned`] values:
-    /// over all of them or, where a [`Half`] alone is learned, over those of that half. The others may stay as they are:
-    /// [`Self::apply`] does not look at them.
+    /// Write the gradient of the losses of `batch`, summed and not normalised, into `gradient`, which has
+    /// [`Sizes::learned`] values; what it held before is overwritten. If one [`Half`] alone is learned, the values of
+    /// the other half may stay as they are: [`Self::apply`] does not look at them.
     fn gradient(&mut self, batch: &Batch, random: &mut Random, gradient: &mut [f32]) -> Share;
 
-    /// Absolute temporal-difference errors of the last batch, in its order; empty where nobody asks for them.
+    /// Absolute temporal-difference errors of the last batch, in its order; empty if the algorithm has none.
     fn errors(&self) -> &[f32] {
         &[]
     }
 
-    /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` is scaled and clipped
-    /// in place: it has [`Sizes::learned`] values. Returns its norm before clipping; not finite when any part of the gradient is not, which
-    /// ends the run: it has diverged.
+    /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` has
+    /// [`Sizes::learned`] values and is scaled and clipped in place. Returns its norm before clipping. A norm that is
+    /// not finite, since a part of the gradient is not, ends the run: it has diverged.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.
@@ -168,7 +182,7 @@ pub trait Learning {
     /// Normalise batches, and what is published, with these statistics from now on.
     fn normalise_with(&mut self, _statistics: &Statistics) {}
 
-    /// As an algorithm whose halves two processes learn, where it has any.
+    /// This learning as one that two processes can share by halves; `None` if the algorithm has no halves.
     fn halved(&mut self) -> Option<&mut dyn Halved> {
         None
     }

@@ -1,13 +1,13 @@
 //! An algorithm whose observations or rewards are normalised: a wrapper around any other.
 //!
-//! The replay keeps what the environments said. Learners scale a batch when they have drawn it, with the newest statistics of
-//! all actors; how observations are scaled is published (and saved) behind the policy's parameters, so that whoever acts sees
-//! what the policy was trained on.
+//! The replay keeps observations and rewards unscaled. Learners scale a batch when they have drawn it, with the newest
+//! statistics of all actors. The scaling of observations is published (and saved) behind the policy's parameters, so
+//! that actors and the evaluator scale as the policy was trained.
 
 use super::{ActionMut, Algorithm, AlgorithmError, Halved, Learning, Normalisation, Policy, Random, Sizes, Statistics};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
-use crate::networks::{InputScaling, NetworkSpec};
+use crate::networks::{InputScaling, Network, NetworkSpec};
 use crate::replay::Batch;
 use crate::values::Values;
 
@@ -90,13 +90,17 @@ struct ScaledPolicy {
 }
 
 impl Policy for ScaledPolicy {
+    fn network(&mut self) -> &mut dyn Network {
+        self.inner.network()
+    }
+
     fn set_parameters(&mut self, published: &[f32]) {
         let (parameters, scaling) = published.split_at(published.len() - self.scaling.values());
         self.inner.set_parameters(parameters);
         self.scaling.set_values(scaling);
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&mut self) -> usize {
         self.inner.outputs()
     }
 
@@ -120,8 +124,8 @@ impl Policy for ScaledPolicy {
     }
 }
 
-/// Largest reward after scaling, as in Stable-Baselines3's `VecNormalize`: one that comes before the statistics know its like would
-/// outweigh all others. Sums of several steps' rewards are limited to the same.
+/// Largest reward after scaling, as in Stable-Baselines3's `VecNormalize`: a large reward that comes before the
+/// statistics know any like it would outweigh all others. The sum of several steps' rewards has the same limit.
 const LARGEST_REWARD: f32 = 10.0;
 
 fn scaled(reward: f32, scale: f32) -> f32 {
@@ -274,7 +278,7 @@ mod tests {
             published: Vec::new(),
         };
         let blockwise = crate::algorithms::blockwise::Blockwise::new(Box::new(Noting(Rc::clone(&noted))));
-        // Who normalises keeps the statistics to itself.
+        // The wrapper that normalises keeps the statistics to itself.
         let wrappers: [(Box<dyn Learning>, &[&str]); 2] = [(Box::new(normalised), &[]), (Box::new(blockwise), &["normalise_with"])];
         let mut batch = Batch::new(&Schema::new(vec![Field::new("number", Element::F32, 1)]), 1);
         for (mut wrapper, of_statistics) in wrappers {

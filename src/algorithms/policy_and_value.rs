@@ -1,4 +1,4 @@
-//! A network whose outputs describe a distribution over actions, and the value of the state: what policy gradients are made with.
+//! A network whose outputs are a distribution over actions and the value of the state, for policy-gradient algorithms.
 
 use std::ops::Range;
 
@@ -7,15 +7,14 @@ use rand::RngExt;
 use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
-use super::own_value::OwnValue;
-use super::trained::Trained;
+use super::trained::{Trained, WithTarget};
+use super::value_network::ValueNetwork;
 use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
 use crate::config::Config;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Choice;
 use crate::metrics::Metric;
 use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, TensorSpec, build, build_for_acting};
-use crate::values::Values;
 
 /// Half the squared error of the values.
 pub(super) const VALUE_LOSS: Metric = Metric::mean("value_loss");
@@ -26,22 +25,22 @@ pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 /// Steps whose ratio was beyond the clip.
 pub(super) const CLIPPED: Metric = Metric::mean("clipped_share");
 
-/// Heads of the network, in the order of its outputs: those of the policy come first. The policy is one head of logits, or two of means
-/// and of logarithms of standard deviations. The value has a head where it has no network of its own. The last is there with an
-/// auto-encoder only.
+// Heads of the network, in the order of its outputs: first the policy, which is one head of logits, or one of means and
+// one of logarithms of standard deviations; then the value, unless it has a network of its own; last the latent vector
+// (`LATENT`), if there is an auto-encoder.
 const POLICY: &str = "policy";
 const MEAN: &str = "mean";
 const LOG_DEVIATION: &str = "log_deviation";
 pub(crate) const VALUE: &str = "value";
-/// What the first parameters of the policy's output layers are multiplied by.
+/// Factor on the initial parameters of the policy's output layers.
 const FIRST_POLICY_SCALE: f32 = 0.01;
 
 /// Policy and value in one environment, as a configuration describes them.
 pub(super) struct PolicyAndValue {
     config: Config,
-    /// The policy's, which actors have, and with it the value's unless that has one of its own.
+    /// The network that actors have: the policy's, and the value's unless that has one of its own.
     network: NetworkSpec,
-    own_value: Option<NetworkSpec>,
+    value_network: Option<NetworkSpec>,
     distribution: Distribution,
     auto_encoder: Option<AutoEncoder>,
     device: Device,
@@ -57,15 +56,22 @@ impl PolicyAndValue {
             Distribution::Gaussian { elements } => vec![head(MEAN, elements), head(LOG_DEVIATION, elements)],
         };
         let of_layers = |input, head| NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
-        let own_value = config.network.separate_value.then(|| of_layers(input.clone(), Head::Linear { outputs: 1 }));
-        if own_value.is_none() {
+        let value_network = config.network.separate_value.then(|| of_layers(input.clone(), Head::Linear { outputs: 1 }));
+        if value_network.is_none() {
             heads.push(head(VALUE, 1));
         }
         let auto_encoder = AutoEncoder::of(config, environment)?;
         heads.extend(auto_encoder.iter().map(|auto_encoder| head(LATENT, auto_encoder.latent)));
         let network = of_layers(input, Head::Named(heads));
         network.validate()?;
-        Ok(Self { config: config.clone(), network, own_value, distribution, auto_encoder, device: config.learner.device_of(0).parse()? })
+        Ok(Self {
+            config: config.clone(),
+            network,
+            value_network,
+            distribution,
+            auto_encoder,
+            device: config.learner.device_of(0).parse()?,
+        })
     }
 
     pub(super) fn network(&self) -> &NetworkSpec {
@@ -76,41 +82,41 @@ impl PolicyAndValue {
         self.distribution
     }
 
-    /// What actors draw their actions with.
+    /// The policy that actors and the evaluator act with.
     pub(super) fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
         let network = build_for_acting(self.network.clone())?;
-        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution, tells_value: self.own_value.is_none() }))
+        Ok(Box::new(DrawnPolicy { network, distribution: self.distribution, tells_value: self.value_network.is_none() }))
     }
 
-    /// Parameters of everything that learns.
+    /// Number of parameters of all networks that learn.
     pub(super) fn learned_parameters(&self) -> usize {
         self.network.parameter_count() + self.further_parameters().sum::<usize>()
     }
 
-    /// Values of the state of everything that learns.
-    pub(super) fn state_values(&self, with_target: bool) -> usize {
-        let further = self.further_parameters().map(|parameters| Trained::state_values(parameters, false));
+    /// Values of the state of all networks that learn.
+    pub(super) fn state_values(&self, with_target: WithTarget) -> usize {
+        let further = self.further_parameters().map(|parameters| Trained::state_values(parameters, WithTarget::No));
         Trained::state_values(self.network.parameter_count(), with_target) + further.sum::<usize>()
     }
 
-    /// Parameters of each network that actors do not have.
+    /// Number of parameters of each network that actors do not have.
     fn further_parameters(&self) -> impl Iterator<Item = usize> {
         let decoder = self.auto_encoder.as_ref().map(|auto_encoder| &auto_encoder.decoder);
-        self.own_value.iter().chain(decoder).map(NetworkSpec::parameter_count)
+        self.value_network.iter().chain(decoder).map(NetworkSpec::parameter_count)
     }
 
-    /// Policy and value under training, with or without a target network.
-    pub(super) fn learned(&self, seed: u64, with_target: bool) -> Result<LearnedPolicy, AlgorithmError> {
+    /// Policy and value under training, drawn from `seed`.
+    pub(super) fn learned(&self, seed: u64, with_target: WithTarget) -> Result<LearnedPolicy, AlgorithmError> {
         let build = |spec: &NetworkSpec| build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let target = with_target.then(|| build(&self.network)).transpose()?;
+        let target = (with_target == WithTarget::Yes).then(|| build(&self.network)).transpose()?;
         let network = Trained::new(&self.config.learner, build(&self.network)?, target, &self.first_parameters(seed));
         let further = |spec: &NetworkSpec, seed| {
             let first = spec.initialise_as(self.config.network.initialisation, seed);
             Ok::<_, AlgorithmError>(Trained::new(&self.config.learner, build(spec)?, None, &first))
         };
-        // The same seed would begin both with the same layers.
-        let value = self.own_value.as_ref().map(|spec| further(spec, derive_seed(seed, 1))).transpose()?;
-        let value = value.map(|network| OwnValue::new(network, self.distribution.outputs(), self.network.outputs()));
+        // With the same seed, policy and value would begin with the same layers.
+        let value = self.value_network.as_ref().map(|spec| further(spec, derive_seed(seed, 1))).transpose()?;
+        let value = value.map(|network| ValueNetwork::new(network, self.distribution.outputs(), self.network.outputs()));
         let outputs = self.network.outputs() + usize::from(value.is_some());
         let decoder = self.auto_encoder.as_ref().map(|AutoEncoder { coefficient, latent, decoder }| {
             Ok::<_, AlgorithmError>(Decoder::new(further(decoder, seed)?, *coefficient, outputs, outputs - latent..outputs, self.device))
@@ -118,7 +124,7 @@ impl PolicyAndValue {
         Ok(LearnedPolicy::new(network, value, decoder.transpose()?, self.fixed_parameters(), self.device))
     }
 
-    /// Where parameters lie that stay as they are: the weights of deviations that are the same in every state.
+    /// Where the parameters lie that are never changed: the weights of deviations that are the same in every state.
     fn fixed_parameters(&self) -> Range<usize> {
         let fixed = self.network.tensors().into_iter().find(|tensor| self.is_fixed(tensor));
         fixed.map_or(0..0, |tensor| tensor.range())
@@ -146,7 +152,7 @@ impl PolicyAndValue {
     }
 }
 
-/// What to take from advantages and divide them by, so that they have mean 0 and variance 1.
+/// Mean and standard deviation of advantages, the deviation a little larger so that it can divide.
 pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> + Clone) -> (f32, f32) {
     let count = advantages.len() as f32;
     let mean = advantages.clone().sum::<f32>() / count;
@@ -158,7 +164,7 @@ pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> 
 struct DrawnPolicy {
     network: Box<dyn Network>,
     distribution: Distribution,
-    /// Whether the network gives the value too.
+    /// Whether the network also gives the value.
     tells_value: bool,
 }
 
@@ -169,25 +175,17 @@ impl DrawnPolicy {
 }
 
 impl Policy for DrawnPolicy {
-    fn set_parameters(&mut self, published: &[f32]) {
-        self.network.set_parameters(published);
-    }
-
-    fn outputs(&self) -> usize {
-        self.network.spec().outputs()
-    }
-
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+    fn network(&mut self) -> &mut dyn Network {
+        &mut *self.network
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
-        let of_policy = &outputs[..self.distribution.outputs()];
+        let policy_outputs = &outputs[..self.distribution.outputs()];
         if exploration > 0.0 {
-            let log_probability = self.distribution.draw(of_policy, random, action);
+            let log_probability = self.distribution.draw(policy_outputs, random, action);
             return self.choice(outputs, log_probability);
         }
-        self.distribution.take_most_likely(of_policy, action);
+        self.distribution.take_most_likely(policy_outputs, action);
         self.choice(outputs, 0.0)
     }
 
@@ -200,7 +198,7 @@ impl Policy for DrawnPolicy {
             }
             ActionMut::Continuous(action) => {
                 uniform(random, action);
-                // Each element from -1 to 1.
+                // Each element is uniform from -1 to 1, with a density of 1/2.
                 -(action.len() as f32) * 2.0f32.ln()
             }
         };

@@ -1,8 +1,10 @@
-//! What the algorithms have in common that learn a policy and a value from fragments: everything but the learner's side.
+//! What APPO and PPO, which learn a policy and a value from fragments, have in common:
+//! everything but the learner's side.
 
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::PolicyAndValue;
+use super::trained::WithTarget;
 use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes};
 use crate::config::Config;
 use crate::config::schedule::linear;
@@ -18,13 +20,13 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) metrics: &'static [Metric],
     pub(super) reuse: Reuse,
-    pub(super) has_target_network: bool,
+    pub(super) with_target: WithTarget,
     /// Values of a learner's state beside those of its networks.
     pub(super) further_state_values: usize,
     pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, LearnedPolicy) -> Box<dyn Learning>,
 }
 
-/// One of them, in one environment.
+/// APPO or PPO in one environment.
 pub(super) struct PolicyGradient {
     kind: Kind,
     settings: AlgorithmConfig,
@@ -53,7 +55,7 @@ impl Algorithm for PolicyGradient {
     }
 
     fn sizes(&self) -> Sizes {
-        let state = self.network.state_values(self.kind.has_target_network) + self.kind.further_state_values;
+        let state = self.network.state_values(self.kind.with_target) + self.kind.further_state_values;
         Sizes { published: self.network().parameter_count(), learned: self.network.learned_parameters(), state }
     }
 
@@ -71,7 +73,7 @@ impl Algorithm for PolicyGradient {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let policy = self.network.learned(seed, self.kind.has_target_network)?;
+        let policy = self.network.learned(seed, self.kind.with_target)?;
         Ok((self.kind.learning)(&self.settings, self.fragments.shape(), self.network.distribution(), policy))
     }
 }

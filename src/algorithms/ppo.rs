@@ -1,13 +1,14 @@
-//! PPO: proximal policy optimization (Schulman et al. 2017, algorithm 1), the synchronous original of which APPO is the asynchronous heir.
+//! PPO: proximal policy optimization (Schulman et al. 2017, algorithm 1), the synchronous original of which APPO is the
+//! asynchronous heir.
 //!
-//! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each. Before the first
-//! pass values and advantages are estimated once, by generalized advantage estimation (Schulman et al. 2016, equation 16). Per step, with
-//! the policy mu that acted, the advantage A and the return v, the loss is
+//! A batch of fragments is learned from in several passes, each in another order and in parts that are an update each.
+//! Before the first pass values and advantages are estimated once, by generalized advantage estimation (Schulman et al.
+//! 2016, equation 16). Per step, with the policy mu that acted, the advantage A and the return v, the loss is
 //! `-min(A R, A clip(R, 1 - eps, 1 + eps)) + c_v (V - v)^2 / 2 - c_e entropy` with `R = pi(a) / mu(a)`.
 //!
-//! Choices, beside what the configuration offers, are those of APPO about network, first policy and continuous actions; and:
-//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is about one batch old. With
-//!   `actor.count = 0` nobody acts meanwhile, as in the original;
+//! Choices, beside what the configuration offers, are APPO's about network, first policy and continuous actions, and:
+//! - actors go on while a batch is learned from, and wait once another is complete, so what is learned from is about
+//!   one batch old. With `actor.count = 0` nobody acts meanwhile, as in the original;
 //! - values are not clipped, and no divergence ends the passes early.
 //!
 //! An auto-encoder (`auto_encoder.rs`) adds its reconstruction to the loss. docs/ppo.md has the measured scores.
@@ -22,6 +23,7 @@ use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -34,7 +36,7 @@ use crate::values::ValueBuffer;
 
 const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
-/// What PPO is, as `config` describes it.
+/// PPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
     Kind {
         name: "ppo",
@@ -43,12 +45,12 @@ pub(super) fn kind(config: &Config) -> Kind {
             kept_batches: 1,
             uses: config.algorithm.epochs * config.algorithm.minibatches,
             max_policy_lag_updates: None,
-            // Actors wait while a whole batch does.
+            // Actors wait while a whole batch waits.
             most_waiting: Some(config.fragments_per_batch().saturating_sub(1)),
             replayed: 0,
             retained: 0,
         },
-        has_target_network: false,
+        with_target: WithTarget::No,
         further_state_values: 0,
         learning: |settings, shape, distribution, policy| Box::new(PpoLearning::new(settings, shape, distribution, policy)),
     }
@@ -68,7 +70,7 @@ struct PpoLearning {
     policy: LearnedPolicy,
     /// The steps of the batch, in the order of this pass.
     steps: Vec<Step>,
-    /// Parts of this pass that were learned from.
+    /// Parts of this pass that have been learned from.
     parts_done: usize,
     /// The steps of the part that is learned from, with their advantages as they count there.
     part: Vec<Step>,
@@ -76,31 +78,33 @@ struct PpoLearning {
     block: Block,
 }
 
-/// A step of the batch, and what was estimated of it.
+/// A step of the batch, with what was estimated for it.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     fragment: usize,
     step: usize,
     advantage: f32,
-    /// What the value should be.
+    /// Target of the value.
     target: f32,
 }
 
-/// What advantages are estimated from.
+/// Buffers in which advantages are estimated.
 #[derive(Default)]
 struct Estimates {
-    /// What was seen before each step of every fragment and after its last one, each named by fragment and place.
+    /// All observations of the batch as (fragment, step): of every fragment the one before each step and the
+    /// one after the last step.
     seen: Vec<(usize, usize)>,
-    /// Its values.
+    /// Value of each observation in `seen`.
     values: Vec<f32>,
-    /// The steps of one fragment, and what is made of each.
+    /// The steps of one fragment.
     consecutive: Vec<TracedStep>,
+    /// Target of each of these steps.
     traced: Vec<Traced>,
 }
 
 /// Steps on their way through the network.
 struct Block {
-    /// From 0 on.
+    /// The rows in use, from 0 on.
     rows: Vec<usize>,
     inputs: ValueBuffer,
     outputs: Vec<f32>,
@@ -108,22 +112,24 @@ struct Block {
 }
 
 impl Block {
-    /// Put together what was seen before `steps`, each named by fragment and place, with room for `outputs` numbers about each.
+    /// Put together the observations before `steps`, given as (fragment, step), and make room for
+    /// `outputs` outputs of each.
     fn observe(
         &mut self,
-        of: FragmentBatch<'_>,
+        trajectories: FragmentBatch<'_>,
         shape: &FragmentShape,
         steps: impl ExactSizeIterator<Item = (usize, usize)>,
         outputs: usize,
     ) {
-        let (rows, length) = (steps.len(), shape.observation_length());
+        let rows = steps.len();
+        let length = shape.observation_length();
         self.rows.clear();
         self.rows.extend(0..rows);
         self.outputs.resize(rows * outputs, 0.0);
         self.output_gradient.resize(rows * outputs, 0.0);
         self.inputs.grow(rows * length);
         for (row, (fragment, step)) in steps.enumerate() {
-            of.write_observation(fragment, step, self.inputs.row_mut(row, length));
+            trajectories.write_observation(fragment, step, self.inputs.row_mut(row, length));
         }
     }
 }
@@ -153,26 +159,28 @@ impl PpoLearning {
         }
     }
 
-    /// Ask the network for the values of all that was seen in `batch`, one fragment after another.
+    /// Compute the values of all observations of `batch`, fragment after fragment.
     fn estimate_values(&mut self, batch: &Batch) {
-        let of = FragmentBatch::new(batch, &self.shape);
-        let (outputs, value) = (self.policy.outputs(), self.distribution.outputs());
+        let trajectories = FragmentBatch::new(batch, &self.shape);
+        let outputs = self.policy.outputs();
+        let value = self.distribution.outputs();
         let Estimates { seen, values, .. } = &mut self.estimates;
         seen.clear();
-        seen.extend((0..batch.rows()).flat_map(|fragment| (0..=of.length(fragment)).map(move |step| (fragment, step))));
+        seen.extend((0..batch.rows()).flat_map(|fragment| (0..=trajectories.length(fragment)).map(move |step| (fragment, step))));
         values.clear();
         for seen in seen.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
-            block.observe(of, &self.shape, seen.iter().copied(), outputs);
+            block.observe(trajectories, &self.shape, seen.iter().copied(), outputs);
             let inputs = block.inputs.values().first(seen.len() * self.shape.observation_length());
             self.policy.infer(inputs, seen.len(), &mut block.outputs);
             values.extend(block.outputs.chunks_exact(outputs).map(|outputs| outputs[value]));
         }
     }
 
-    /// The steps of the next part of this pass, or of another pass in another order.
+    /// The steps of the next part of this pass; after the last part, a new pass begins in another order.
     fn next_part(&mut self, random: &mut Random) -> std::ops::Range<usize> {
-        let (steps, parts) = (self.steps.len(), self.settings.minibatches);
+        let steps = self.steps.len();
+        let parts = self.settings.minibatches;
         if self.parts_done == parts {
             self.parts_done = 0;
         }
@@ -181,36 +189,39 @@ impl PpoLearning {
         }
         let first = steps * self.parts_done / parts;
         self.parts_done += 1;
-        // Of fewer steps than parts some are learned from more often.
+        // With fewer steps than parts, some steps are in several parts.
         first..(steps * self.parts_done / parts).max(first + 1)
     }
 
     /// The gradient of the losses of `steps` with respect to the network's outputs; the metrics go to `share`.
-    fn lose(&mut self, batch: &Batch, steps: &[Step], share: &mut Share) {
-        let of = FragmentBatch::new(batch, &self.shape);
-        let (outputs, of_policy) = (self.policy.outputs(), self.distribution.outputs());
+    fn loss_gradient(&mut self, batch: &Batch, steps: &[Step], share: &mut Share) {
+        let trajectories = FragmentBatch::new(batch, &self.shape);
+        let outputs = self.policy.outputs();
+        let policy_outputs = self.distribution.outputs();
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
         let mut sums = [0.0f64; 5];
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
-            let ((policy, value), (policy_gradient, value_gradient)) = (outputs.split_at(of_policy), gradient.split_at_mut(of_policy));
-            let (action, acted) = (of.action(fragment, step), of.log_probability(fragment, step));
-            // Here the policy that acted stands for the target network.
+            let (policy, value) = outputs.split_at(policy_outputs);
+            let (policy_gradient, value_gradient) = gradient.split_at_mut(policy_outputs);
+            let action = trajectories.action(fragment, step);
+            let acted = trajectories.log_probability(fragment, step);
+            // PPO has no target network: the policy that acted takes its place.
             let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: acted, acted };
             let log_ratio = f64::from(log_probabilities.online - acted);
-            let of_policy = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
+            let policy_loss = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
             let error = value[0] - target;
             value_gradient[0] = self.value_coefficient * error;
-            let slopes = Slopes { log_probability: of_policy.slope, entropy: -self.entropy_coefficient, divergence: 0.0 };
+            let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: 0.0 };
             self.distribution.add_gradient(policy, action, policy, slopes, policy_gradient);
             let values = [
-                f64::from(of_policy.loss),
+                f64::from(policy_loss.loss),
                 f64::from(0.5 * error * error),
                 f64::from(self.distribution.entropy(policy)),
                 // An estimate of KL(mu || pi) that is never negative (Schulman 2020, "Approximating KL Divergence").
                 log_ratio.exp_m1() - log_ratio,
-                if of_policy.is_clipped { 1.0 } else { 0.0 },
+                if policy_loss.is_clipped { 1.0 } else { 0.0 },
             ];
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
@@ -220,7 +231,7 @@ impl PpoLearning {
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
-    fn descend(&mut self, gradient: &mut [f32], share: &mut Share) {
+    fn backward(&mut self, gradient: &mut [f32], share: &mut Share) {
         let Block { rows, inputs, outputs, output_gradient } = &mut self.block;
         let seen = inputs.values().first(rows.len() * self.shape.observation_length());
         self.policy.add_gradient(seen, rows, outputs, output_gradient, gradient, share);
@@ -234,17 +245,18 @@ impl Learning for PpoLearning {
 
     fn prepare(&mut self, batch: &mut Batch) {
         self.estimate_values(batch);
-        let (of, gamma) = (FragmentBatch::new(batch, &self.shape), self.settings.gamma as f32);
+        let trajectories = FragmentBatch::new(batch, &self.shape);
+        let gamma = self.settings.gamma as f32;
         let Estimates { values, consecutive, traced, .. } = &mut self.estimates;
         let mut values = values.as_slice();
         self.steps.clear();
         self.parts_done = 0;
         for fragment in 0..batch.rows() {
-            let length = of.length(fragment);
+            let length = trajectories.length(fragment);
             consecutive.clear();
             consecutive.extend((0..length).map(|step| TracedStep {
-                reward: of.reward(fragment, step),
-                discount: if of.is_terminated(fragment, step) { 0.0 } else { gamma },
+                reward: trajectories.reward(fragment, step),
+                discount: if trajectories.is_terminated(fragment, step) { 0.0 } else { gamma },
                 value: values[step],
                 importance_weight: 1.0,
             }));
@@ -279,12 +291,13 @@ impl Learning for PpoLearning {
         }
         gradient.fill(0.0);
         for steps in part.chunks(self.policy.rows_at_once()) {
-            let (block, of) = (&mut self.block, FragmentBatch::new(batch, &self.shape));
-            block.observe(of, &self.shape, steps.iter().map(|step| (step.fragment, step.step)), self.policy.outputs());
+            let block = &mut self.block;
+            let places = steps.iter().map(|step| (step.fragment, step.step));
+            block.observe(FragmentBatch::new(batch, &self.shape), &self.shape, places, self.policy.outputs());
             let inputs = block.inputs.values().first(steps.len() * self.shape.observation_length());
             self.policy.forward(inputs, steps.len(), &mut block.outputs);
-            self.lose(batch, steps, &mut share);
-            self.descend(gradient, &mut share);
+            self.loss_gradient(batch, steps, &mut share);
+            self.backward(gradient, &mut share);
         }
         self.part = part;
         share

@@ -13,12 +13,12 @@ use crate::config::{AlgorithmKey, Config};
 use crate::environments::EnvironmentSpec;
 use crate::suggestion::nearest;
 
-/// What is said of an algorithm before one is built.
+/// What is known of an algorithm before it is built.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// Its name in a configuration: small letters, digits and `_`.
+    /// Name in a configuration: small letters, digits and `_`.
     pub name: &'static str,
-    /// The keys that it knows beside the ones that all algorithms know.
+    /// Keys that it knows beside those that all algorithms know.
     pub keys: &'static [AlgorithmKey],
     /// Whether it learns from bytes as they are; otherwise it is shown floats.
     pub learns_from_bytes: bool,
@@ -40,11 +40,11 @@ pub struct Algorithms {
     known: Vec<Known>,
 }
 
-/// Those of this library.
+/// The algorithms of this library.
 impl Default for Algorithms {
     fn default() -> Self {
         let mut algorithms = Self { known: Vec::new() };
-        // Their keys are declared with those of the configuration.
+        // `config` declares the keys of the library's own algorithms.
         let declared = |name, learns_from_bytes| Declaration { name, keys: &[], learns_from_bytes };
         algorithms.add(declared("dqn", true), Dqn::new);
         algorithms.add(declared("ddpg", false), |config, environment| Deterministic::new(config, environment, ddpg::settings(config)));
@@ -62,7 +62,7 @@ impl Algorithms {
         self.known.iter().map(|known| known.declaration.name)
     }
 
-    /// Know one more. Whether it may have that name is for the catalogue to say.
+    /// Add an algorithm. The catalogue has checked that it may have that name.
     pub(crate) fn add<A: Algorithm + 'static>(
         &mut self,
         declaration: Declaration,
@@ -88,7 +88,7 @@ impl Algorithms {
     /// The algorithm that `config` names, for `environment`.
     ///
     /// # Errors
-    /// As [`Self::resolve`]; the algorithm does not fit the environment or the rest of the configuration.
+    /// [`Self::resolve`] fails, or the algorithm does not fit the environment or the rest of the configuration.
     pub fn build(&self, config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
         let mut config = config.clone();
         self.resolve(&mut config)?;
@@ -122,7 +122,7 @@ impl Algorithms {
 /// The algorithm of this library that `config` names, for `environment`: [`Algorithms::build`].
 ///
 /// # Errors
-/// As there.
+/// As [`Algorithms::build`].
 pub fn build(config: &Config, environment: &EnvironmentSpec) -> Result<Box<dyn Algorithm>, AlgorithmError> {
     Algorithms::default().build(config, environment)
 }

@@ -1,23 +1,23 @@
-//! Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"): a random policy that is rewarded
-//! for its entropy, twin critics, and a temperature that is learned so that the entropy stays at a target.
+//! Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"): a random policy that is
+//! rewarded for its entropy, twin critics, and a temperature that is learned so that the entropy stays at a target.
 //!
 //! Choices, beside what the configuration offers:
-//! - critics, policy and temperature are updated from the same batch and the same parameters, so that learners exchange one
-//!   gradient per update;
-//! - the temperature's loss is `-log(temperature) * (log density + target entropy)`, whose step does not shrink with the
-//!   temperature itself;
+//! - critics, policy and temperature are updated from the same batch and the same parameters, so that learners exchange
+//!   one gradient per update;
+//! - the temperature's loss is `-log(temperature) * (log density + target entropy)`, whose step does not shrink with
+//!   the temperature itself;
 //! - importance weights multiply the critics' loss alone; priorities are the mean of both critics' absolute errors.
 //!
 //! docs/sac.md has the measured scores.
 
 use super::action::uniform;
-use super::actor_critic::ActorCritic;
+use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective, join};
 use super::halves::{Half, Halved, Part};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
-use super::trained::{Trained, adam_settings};
+use super::trained::{Trained, WithTarget, adam_settings};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
@@ -26,7 +26,6 @@ use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{Adam, Network, NetworkSpec};
 use crate::replay::Batch;
-use crate::values::Values;
 
 const NAME: &str = "sac";
 const TEMPERATURE: Metric = Metric::last("entropy_temperature");
@@ -39,7 +38,17 @@ pub(super) struct Sac {
 
 impl Sac {
     pub(super) fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
-        Ok(Self { shared: ActorCritic::new(NAME, config, environment, 2, 2)? })
+        let kind = Kind {
+            name: NAME,
+            // Mean and logarithm of the deviation.
+            outputs_per_action: 2,
+            critics: 2,
+            policy_with_target: WithTarget::No,
+            // The temperature.
+            further_parameters: 1,
+            further_state_values: Temperature::STATE_VALUES,
+        };
+        Ok(Self { shared: ActorCritic::new(kind, config, environment)? })
     }
 }
 
@@ -57,11 +66,11 @@ impl Algorithm for Sac {
     }
 
     fn sizes(&self) -> Sizes {
-        self.shared.sizes(false, 1, Temperature::STATE_VALUES)
+        self.shared.sizes()
     }
 
     fn handed_over(&self) -> usize {
-        self.shared.handed_over(1)
+        self.shared.handed_over()
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -88,16 +97,8 @@ struct GaussianPolicy {
 }
 
 impl Policy for GaussianPolicy {
-    fn set_parameters(&mut self, published: &[f32]) {
-        self.network.set_parameters(published);
-    }
-
-    fn outputs(&self) -> usize {
-        self.network.spec().outputs()
-    }
-
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+    fn network(&mut self) -> &mut dyn Network {
+        &mut *self.network
     }
 
     fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -144,7 +145,7 @@ impl Temperature {
         self.logarithm[0].exp()
     }
 
-    /// Gradient of its loss, summed over the transitions.
+    /// Gradient of the temperature's loss, summed over the transitions.
     fn gradient(&self, log_densities: &[f32]) -> f32 {
         if self.is_learned { -log_densities.iter().map(|log_density| log_density + self.target_entropy).sum::<f32>() } else { 0.0 }
     }
@@ -187,7 +188,7 @@ impl SacLearning {
     fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             part: Part::default(),
-            policy: shared.trained_policy(seed, false)?,
+            policy: shared.trained_policy(seed)?,
             critics: shared.trained_critics(seed)?,
             temperature: Temperature::new(&shared.config, shared.action_elements),
             target_networks: shared.config.algorithm.target_networks(NAME),
@@ -209,7 +210,8 @@ impl SacLearning {
         self.policy.online.infer(next_observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(next_observations, &self.draws.actions, rows, &mut self.joined);
-        let (values, temperature) = (self.critics.target_values(&self.joined, rows), self.temperature.value());
+        let values = self.critics.target_values(&self.joined, rows);
+        let temperature = self.temperature.value();
         self.bootstrap_values.clear();
         self.bootstrap_values
             .extend(values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| value - temperature * log_density));
@@ -240,18 +242,18 @@ impl Learning for SacLearning {
         let rows = batch.rows();
         self.outputs.resize(rows * 2 * self.action_elements, 0.0);
         let observations = batch.column(OBSERVATION).as_f32();
-        let (of_policy, others) = gradient.split_at_mut(self.policy.len());
-        let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
-        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        let (policy_gradient, others) = gradient.split_at_mut(self.policy.len());
+        let (critic_gradient, temperature_gradient) = others.split_at_mut(self.critics.learned());
+        let mut share = Share::of(METRICS, rows, batch.largest_weight);
         if self.part.learns(Half::Critics) {
             self.compute_targets(batch, random);
             join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-            self.critics.regress(&self.joined, &self.targets, &batch.weights, of_critics, &mut share.tally);
+            self.critics.regress(&self.joined, &self.targets, &batch.weights, critic_gradient, &mut share.tally);
         }
         if self.part.learns(Half::Policy) {
-            let policy_loss = self.policy_gradient(observations, rows, random, of_policy);
+            let policy_loss = self.policy_gradient(observations, rows, random, policy_gradient);
             share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
-            of_temperature[0] = self.temperature.gradient(&self.draws.log_densities);
+            temperature_gradient[0] = self.temperature.gradient(&self.draws.log_densities);
         }
         share
     }
@@ -261,21 +263,21 @@ impl Learning for SacLearning {
     }
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
-        let (of_policy, others) = gradient.split_at_mut(self.policy.len());
-        let (of_critics, of_temperature) = others.split_at_mut(self.critics.learned());
+        let (policy_gradient, others) = gradient.split_at_mut(self.policy.len());
+        let (critic_gradient, temperature_gradient) = others.split_at_mut(self.critics.learned());
         let mut norm = 0.0;
         if self.part.learns(Half::Critics) {
-            take_weighted_mean(of_critics, total);
-            norm = self.critics.step(of_critics, learning_rate);
+            take_weighted_mean(critic_gradient, total);
+            norm = self.critics.step(critic_gradient, learning_rate);
             if self.critics.steps().is_multiple_of(self.target_networks.interval_updates) {
                 self.critics.follow(self.target_networks.tau as f32);
             }
         }
         if self.part.learns(Half::Policy) {
-            take_mean(of_policy, total);
-            take_mean(of_temperature, total);
-            norm = finite_or(self.policy.step(of_policy, learning_rate * self.policy_rate_ratio), norm);
-            self.temperature.step(of_temperature, learning_rate);
+            take_mean(policy_gradient, total);
+            take_mean(temperature_gradient, total);
+            norm = finite_or(self.policy.step(policy_gradient, learning_rate * self.policy_rate_ratio), norm);
+            self.temperature.step(temperature_gradient, learning_rate);
             total.tally.add(TEMPERATURE, f64::from(self.temperature.value()));
         }
         if self.part.learns(Half::Critics) {

@@ -1,5 +1,5 @@
-//! The squashed Gaussian of SAC (Haarnoja et al. 2018, appendix C): an action is `tanh(mean + deviation * noise)`, element by
-//! element, and its density follows by the change of variables.
+//! The squashed Gaussian of SAC (Haarnoja et al. 2018, appendix C): an action is `tanh(mean + deviation * noise)`,
+//! element by element, and its density follows by the change of variables.
 //!
 //! The network's outputs for one observation are all means, then all logarithms of the deviations.
 
@@ -10,7 +10,7 @@ use rand_distr::StandardNormal;
 
 use super::Random;
 
-/// Logarithms of deviations outside of this are clamped, and then have no gradient.
+/// Logarithms of deviations outside of this range are clamped, and then have no gradient.
 const LOG_DEVIATION: std::ops::RangeInclusive<f32> = -20.0..=2.0;
 
 /// Actions drawn for a batch of observations, with the noise they were drawn from.
@@ -49,26 +49,29 @@ impl Draws {
         }
     }
 
-    /// The gradient, with respect to the network's outputs, of `temperature * log density - value`, summed over the rows.
+    /// The gradient, with respect to the network's outputs, of `temperature * log density - value`, summed over the
+    /// rows.
     ///
     /// `slopes` holds the derivative of the value with respect to the actions in the last elements of each of its rows.
     pub(super) fn policy_gradient(&self, outputs: &[f32], slopes: &[f32], temperature: f32, gradient: &mut Vec<f32>) {
         let rows = self.log_densities.len();
-        let (elements, width) = (self.actions.len() / rows, slopes.len() / rows);
+        let elements = self.actions.len() / rows;
+        let width = slopes.len() / rows;
         gradient.clear();
         gradient.resize(outputs.len(), 0.0);
         for row in 0..rows {
             let log_deviations = &outputs[row * 2 * elements + elements..][..elements];
             let slopes = &slopes[(row + 1) * width - elements..][..elements];
-            let (of_means, of_log_deviations) = gradient[row * 2 * elements..][..2 * elements].split_at_mut(elements);
+            let (mean_gradients, log_deviation_gradients) = gradient[row * 2 * elements..][..2 * elements].split_at_mut(elements);
             for element in 0..elements {
-                let (action, noise) = (self.actions[row * elements + element], self.noise[row * elements + element]);
+                let action = self.actions[row * elements + element];
+                let noise = self.noise[row * elements + element];
                 // The density's correction is -log(1 - tanh(u)^2), whose derivative is 2 tanh(u).
-                let of_unsquashed = temperature * 2.0 * action - slopes[element] * (1.0 - action * action);
-                of_means[element] = of_unsquashed;
+                let unsquashed_gradient = temperature * 2.0 * action - slopes[element] * (1.0 - action * action);
+                mean_gradients[element] = unsquashed_gradient;
                 if LOG_DEVIATION.contains(&log_deviations[element]) {
                     let deviation = log_deviations[element].exp();
-                    of_log_deviations[element] = of_unsquashed * noise * deviation - temperature;
+                    log_deviation_gradients[element] = unsquashed_gradient * noise * deviation - temperature;
                 }
             }
         }
@@ -86,7 +89,7 @@ fn squash(value: f32) -> (f32, f32) {
     (action, 2.0 * (LN_2 - value.abs() - small.ln_1p()))
 }
 
-/// The mean's action.
+/// The action of the mean, without noise.
 pub(super) fn most_likely(outputs: &[f32], action: &mut [f32]) {
     for (action, mean) in action.iter_mut().zip(outputs) {
         *action = mean.tanh();

@@ -2,7 +2,7 @@
 
 use crate::networks::{Adam, AdamSettings};
 
-/// Values that a count takes.
+/// Values that one count takes in a state.
 pub(super) const COUNT_VALUES: usize = 2;
 
 /// Both halves of a count stay below this, so an `f32` holds them exactly.
@@ -14,12 +14,12 @@ pub struct StateWriter<'a> {
 }
 
 impl<'a> StateWriter<'a> {
-    /// Into the whole of `state`.
+    /// A writer at the beginning of `state`.
     pub fn new(state: &'a mut [f32]) -> Self {
         Self { rest: state }
     }
 
-    /// The next values.
+    /// Write the next values.
     ///
     /// # Panics
     /// When there is no room for them.
@@ -29,13 +29,13 @@ impl<'a> StateWriter<'a> {
         self.rest = rest;
     }
 
-    /// A count below 2^48, which takes two values.
+    /// Write a count below 2^48, which takes two values.
     // Both halves have 24 bits.
     pub fn count(&mut self, count: u64) {
         self.values(&[(count / HALF) as f32, (count % HALF) as f32]);
     }
 
-    /// An optimizer's moments and steps.
+    /// Write an optimizer's moments and its number of steps.
     pub fn adam(&mut self, adam: &Adam) {
         self.values(adam.first_moment());
         self.values(adam.second_moment());
@@ -49,29 +49,29 @@ pub struct StateReader<'a> {
 }
 
 impl<'a> StateReader<'a> {
-    /// From the whole of `state`.
+    /// A reader at the beginning of `state`.
     pub fn new(state: &'a [f32]) -> Self {
         Self { rest: state }
     }
 
-    /// The next `length` values.
+    /// Read the next `length` values.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When fewer values are left.
     pub fn values(&mut self, length: usize) -> &'a [f32] {
         let (part, rest) = self.rest.split_at(length);
         self.rest = rest;
         part
     }
 
-    /// The next count.
+    /// Read the next count.
     // Both halves are whole and have 24 bits.
     pub fn count(&mut self) -> u64 {
         let halves = self.values(COUNT_VALUES);
         halves[0] as u64 * HALF + halves[1] as u64
     }
 
-    /// The next optimizer, of `length` parameters.
+    /// Read the next optimizer, of `length` parameters.
     pub fn adam(&mut self, settings: AdamSettings, length: usize) -> Adam {
         let [first, second] = [(); 2].map(|()| self.values(length).to_vec());
         Adam::from_state(settings, first, second, self.count())

@@ -1,7 +1,8 @@
-//! Statistics of what actors see, for normalising it: each actor keeps its own and publishes them through the segment; learners
-//! merge them all.
+//! Statistics of what actors see, for normalising it: each actor keeps its own and publishes them through the segment;
+//! learners merge them all.
 //!
-//! Means and variances follow Chan et al. (1979), "Updating formulae and a pairwise algorithm for computing sample variances".
+//! Means and variances follow Chan et al. (1979), "Updating formulae and a pairwise algorithm for
+//! computing sample variances".
 
 use crate::networks::InputScaling;
 
@@ -36,6 +37,7 @@ impl Normalisation {
 struct Moments {
     count: f64,
     mean: f64,
+    /// Sum of the squared differences from the mean.
     squares: f64,
 }
 
@@ -78,7 +80,7 @@ pub struct RunningStatistics {
 }
 
 impl RunningStatistics {
-    /// Of `environments` environments with observations of `length` elements.
+    /// Nothing seen yet, of `environments` environments with observations of `length` elements.
     pub fn new(length: usize, environments: usize, gamma: f64) -> Self {
         Self { seen: Statistics::new(length), discounted: vec![0.0; environments], gamma }
     }
@@ -107,7 +109,7 @@ impl RunningStatistics {
         }
     }
 
-    /// What to publish, as [`Statistics::publish`].
+    /// Write what to publish into `values`; see [`Statistics::publish`].
     pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
         self.seen.publish(values)
     }
@@ -126,7 +128,8 @@ impl Statistics {
         Self { observations: vec![Moments::default(); length], returns: Moments::default() }
     }
 
-    /// What to publish: means and variances of the observations, mean and variance of the returns; and how many of each.
+    /// Write what to publish into `values`: means, then variances of the observations' elements, then mean and variance
+    /// of the returns. Returns how many observations and returns there were.
     // The moments are published as f32; counts are whole.
     pub fn publish(&self, values: &mut [f32]) -> [u64; 2] {
         let length = self.observations.len();
@@ -144,7 +147,7 @@ impl Statistics {
         self.take_in(values, counts, Moments::merge);
     }
 
-    /// Do to each of the moments what `take` does with those that were published of the same numbers.
+    /// Call `take` with each of the moments and the published moments of the same numbers.
     fn take_in(&mut self, values: &[f32], counts: [u64; 2], take: impl Fn(&mut Moments, Moments)) {
         let length = self.observations.len();
         for (index, moments) in self.observations.iter_mut().enumerate() {
@@ -153,7 +156,7 @@ impl Statistics {
         take(&mut self.returns, Moments::new(counts[1], values[2 * length], values[2 * length + 1]));
     }
 
-    /// How observations are scaled.
+    /// The scaling of observations.
     pub fn input_scaling(&self) -> InputScaling {
         InputScaling {
             means: self.observations.iter().map(|moments| moments.mean as f32).collect(),
@@ -161,7 +164,8 @@ impl Statistics {
         }
     }
 
-    /// What rewards are multiplied by: by nothing while all returns were the same, since whatever comes first then would be enormous.
+    /// The factor of rewards. It is 1 while all returns were the same: otherwise the first other
+    /// reward would become enormous.
     pub fn reward_scale(&self) -> f32 {
         if self.returns.variance() == 0.0 {
             return 1.0;

@@ -1,19 +1,20 @@
-//! The loss of a policy, of one step: the clipped surrogate of PPO (Schulman et al. 2017) against a target network, as in APPO and IMPACT
-//! (Luo et al. 2020), or the policy gradient of IMPALA (Espeholt et al. 2018).
+//! The policy's loss in one step: the clipped surrogate of PPO (Schulman et al. 2017) against a target network, as in
+//! APPO and IMPACT (Luo et al. 2020), or the policy gradient of IMPALA (Espeholt et al. 2018).
 
 use crate::config::schema::Surrogate;
 
-/// Logarithm of two: the largest probability under the acting policy, as a multiple of that under the target network, that counts.
-const MOST_BEHIND: f32 = std::f32::consts::LN_2;
+/// Logarithm of two: the largest ratio of an action's probability under the acting policy to that under the target
+/// network that counts.
+const LOG_LARGEST_RATIO: f32 = std::f32::consts::LN_2;
 
 /// Logarithms of an action's probability under three policies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LogProbabilities {
-    /// The one that is learned.
+    /// Under the policy that is learned.
     pub(super) online: f32,
-    /// The target network's.
+    /// Under the target network's policy.
     pub(super) target: f32,
-    /// The one that acted.
+    /// Under the policy that acted.
     pub(super) acted: f32,
 }
 
@@ -21,7 +22,7 @@ pub(super) struct LogProbabilities {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PolicyLoss {
     pub(super) loss: f32,
-    /// Of the loss, with respect to the logarithm of the online probability.
+    /// Derivative of the loss with respect to the logarithm of the online probability.
     pub(super) slope: f32,
     /// Whether the ratio was beyond the clip and had no gradient.
     pub(super) is_clipped: bool,
@@ -33,8 +34,8 @@ impl Surrogate {
         match self {
             Self::PolicyGradient => PolicyLoss { loss: -advantage * online, slope: -advantage, is_clipped: false },
             Self::Clipped => {
-                // Added before the exponential: each alone may be beyond all numbers.
-                let ratio = ((acted - target).min(MOST_BEHIND) + (online - acted)).exp();
+                // Added before the exponential, since that of either term alone may overflow.
+                let ratio = ((acted - target).min(LOG_LARGEST_RATIO) + (online - acted)).exp();
                 let (plain, clipped) = (advantage * ratio, advantage * ratio.clamp(1.0 - clip_ratio, 1.0 + clip_ratio));
                 if plain <= clipped {
                     PolicyLoss { loss: -plain, slope: -plain, is_clipped: false }

@@ -1,11 +1,12 @@
-//! Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018): two critics of which targets take the smaller value,
-//! noise on the target policy's actions, and a policy (with all target networks) that is updated less often than the critics.
+//! Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018): two critics of which targets take the
+//! smaller value, noise on the target policy's actions, and a policy (with all target networks) that is updated less
+//! often than the critics.
 //!
 //! Choices, beside what the configuration offers:
-//! - critics and policy are updated from the same batch and the same parameters, so that learners exchange one gradient per
-//!   update;
-//! - importance weights multiply the critics' loss and not the policy's; priorities are the mean of both critics' absolute
-//!   errors.
+//! - critics and policy are updated from the same batch and the same parameters, so that learners exchange
+//!   one gradient per update;
+//! - importance weights multiply the critics' loss and not the policy's; priorities are the mean of both critics'
+//!   absolute errors.
 //!
 //! docs/td3.md has the measured scores.
 

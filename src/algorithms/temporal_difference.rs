@@ -1,4 +1,4 @@
-//! What all algorithms share that learn from temporal-difference errors: targets, losses, and what they say of an update.
+//! What all algorithms share that learn from temporal-difference errors: targets, losses and metrics.
 
 use crate::config::schema::Loss;
 use crate::experience::transition::{DISCOUNT, FLAGS, REWARD, is_terminated};
@@ -9,9 +9,9 @@ use crate::replay::Batch;
 pub const LOSS: Metric = Metric::mean("loss");
 /// Mean value of the actions that were taken.
 pub const Q_MEAN: Metric = Metric::mean("q_mean");
-/// Norm of the gradient before clipping; with critics, the largest of theirs.
+/// Norm of the gradient before clipping; with critics, the largest of the critics' norms.
 pub const GRADIENT_NORM: Metric = Metric::last("gradient_norm");
-/// Mean loss of the policy, of the updates that move it.
+/// Mean loss of the policy, over the updates that change it.
 pub(super) const POLICY_LOSS: Metric = Metric::mean("policy_loss");
 
 impl Loss {
@@ -25,7 +25,8 @@ impl Loss {
     }
 }
 
-/// `targets` = reward + discount * `bootstrap_values`, without the latter where the problem ended.
+/// Write the target of each row into `targets`: reward + discount * bootstrap value, or the reward
+/// alone if the problem ended.
 pub fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>) {
     let [rewards, discounts] = [REWARD, DISCOUNT].map(|field| batch.column(field).as_f32());
     let flags = batch.column(FLAGS).as_i32();
@@ -50,7 +51,7 @@ pub(super) fn take_mean(gradient: &mut [f32], total: &Share) {
     gradient.iter_mut().for_each(|value| *value *= (1.0 / total.samples) as f32);
 }
 
-/// The norm `reported`, or the other when that one is not finite, so that whoever reads it sees.
+/// The norm `reported`, or `other` if that is not finite, so that the caller sees it.
 pub(super) fn finite_or(other: f32, reported: f32) -> f32 {
     if other.is_finite() { reported } else { other }
 }

@@ -4,11 +4,20 @@ use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use crate::config::schema::LearnerConfig;
 use crate::networks::{Adam, AdamSettings, Network, clip_norm, polyak};
 
-/// A network with its optimizer and its target network.
+/// Whether a network under training has a target network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithTarget {
+    /// With a target network.
+    Yes,
+    /// Without one.
+    No,
+}
+
+/// A network with its optimizer and, where it has one, its target network.
 pub struct Trained {
     /// The network that learns.
     pub online: Box<dyn Network>,
-    /// Its copy that follows.
+    /// The target network: a copy that follows the online network.
     pub target: Option<Box<dyn Network>>,
     adam: Adam,
     max_gradient_norm: f32,
@@ -24,23 +33,28 @@ impl Trained {
         Self { adam: Adam::new(parameters.len(), adam_settings(config)), max_gradient_norm: max_gradient_norm(config), online, target }
     }
 
-    /// Parameters of the network.
+    /// Number of parameters of the network.
     pub(super) fn len(&self) -> usize {
         self.online.parameters().len()
     }
 
-    /// Values of the state of a network of `parameters` parameters.
-    pub fn state_values(parameters: usize, with_target: bool) -> usize {
-        parameters * (3 + usize::from(with_target)) + COUNT_VALUES
+    /// Values of the state of a network of `parameters` parameters: what [`Self::save`] writes.
+    pub fn state_values(parameters: usize, with_target: WithTarget) -> usize {
+        // The parameters and the two moments of Adam.
+        let copies = match with_target {
+            WithTarget::Yes => 4,
+            WithTarget::No => 3,
+        };
+        parameters * copies + COUNT_VALUES
     }
 
-    /// Updates made.
+    /// Updates made so far.
     pub fn steps(&self) -> u64 {
         self.adam.steps()
     }
 
-    /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is not finite
-    /// changes nothing: the caller sees the norm.
+    /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is
+    /// not finite changes nothing: the caller sees the norm.
     pub fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let norm = clip_norm(gradient, self.max_gradient_norm);
         if norm.is_finite() {
@@ -50,7 +64,8 @@ impl Trained {
         norm
     }
 
-    /// Clip `gradient`, of this network and others that are to be clipped with it, as [`Self::step`] does; returns its norm before that.
+    /// Clip `gradient`, of this network and others that are to be clipped with it, as [`Self::step`] does; returns its
+    /// norm before that.
     pub(super) fn clip(&self, gradient: &mut [f32]) -> f32 {
         clip_norm(gradient, self.max_gradient_norm)
     }
@@ -71,7 +86,7 @@ impl Trained {
     /// The network that targets are computed with.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     pub fn target(&mut self) -> &mut dyn Network {
         &mut **self.target.as_mut().expect("whoever asks for targets has made a target network")
     }
@@ -85,7 +100,7 @@ impl Trained {
         writer.adam(&self.adam);
     }
 
-    /// Go on from what was written.
+    /// Go on from what [`Self::save`] wrote.
     pub fn restore(&mut self, reader: &mut StateReader<'_>) {
         let length = self.len();
         self.online.set_parameters(reader.values(length));

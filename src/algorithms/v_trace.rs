@@ -1,5 +1,5 @@
-//! V-trace (Espeholt et al. 2018, "IMPALA", section 4.1): targets for values and advantages for a policy, from steps that another policy
-//! took.
+//! V-trace (Espeholt et al. 2018, "IMPALA", section 4.1): targets for values and advantages for a policy, from steps
+//! that another policy took.
 
 /// The weights of V-trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,13 +12,13 @@ pub(super) struct VTrace {
     pub(super) decay: f32,
 }
 
-/// One step.
+/// One step of a trajectory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TracedStep {
     pub(super) reward: f32,
-    /// Discount of what follows: 0 where the problem ended.
+    /// Discount of what follows: 0 if the problem ended.
     pub(super) discount: f32,
-    /// Value of where it starts.
+    /// Value of the state in which the step starts.
     pub(super) value: f32,
     /// Probability of the action under the policy that is learned about, divided by that under the policy that acted.
     pub(super) importance_weight: f32,
@@ -27,14 +27,15 @@ pub(super) struct TracedStep {
 /// What V-trace makes of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Traced {
-    /// What the value should be.
+    /// Target of the value.
     pub(super) target: f32,
     /// How much better the action was than the policy's mean, weighted.
     pub(super) advantage: f32,
 }
 
 impl VTrace {
-    /// Targets and advantages of consecutive steps, written to `traced`; `bootstrap_value` is the value of where the last one led.
+    /// Write targets and advantages of consecutive steps to `traced`; `bootstrap_value` is the value of the
+    /// state after the last one.
     pub(super) fn trace(&self, steps: &[TracedStep], bootstrap_value: f32, traced: &mut [Traced]) {
         let (mut next_value, mut next_target) = (bootstrap_value, bootstrap_value);
         for (step, traced) in steps.iter().zip(traced).rev() {

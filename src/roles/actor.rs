@@ -82,7 +82,7 @@ impl<'a> Actor<'a> {
         let count = run.config.actor.environments;
         let mut environments = run.environments(count, Purpose::Training)?;
         environments.reset_each(run.seed(), || run.process.enter(Phase::Starting))?;
-        let policy = run.algorithm.policy()?;
+        let mut policy = run.algorithm.policy()?;
         let laps = Laps::start();
         let actions = ActionBatch::new(&run.environment.action, count);
         Ok(Self {

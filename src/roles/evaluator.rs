@@ -338,15 +338,18 @@ mod tests {
     use crate::algorithms::ActionMut;
     use crate::environments::registry;
     use crate::experience::Choice;
+    use crate::networks::Network;
     use crate::values::Values;
 
     /// Keeps the first number that it draws.
     struct Drawing(Mutex<Option<u64>>);
 
     impl Policy for Drawing {
-        fn set_parameters(&mut self, _published: &[f32]) {}
+        fn network(&mut self) -> &mut dyn Network {
+            unreachable!("it computes nothing")
+        }
 
-        fn outputs(&self) -> usize {
+        fn outputs(&mut self) -> usize {
             1
         }
 

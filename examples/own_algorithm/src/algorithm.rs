@@ -1,16 +1,17 @@
-//! Expected SARSA (van Seijen et al. 2009), with a network and prioritized n-step transitions: as Q-learning, but a target has the
-//! mean value of what the policy itself would do next, random actions included.
+//! Expected SARSA (van Seijen et al. 2009), with a network and prioritized n-step transitions: like Q-learning, but a
+//! target bootstraps from the mean value of what the policy itself would do next, random actions included.
 
 use shoal::prelude::*;
 
-/// What a configuration has of it: its name, and in table `[own]` how often the policy acts at random.
+/// What a configuration can say of the algorithm: its name, and in table `[own]` how often the policy acts at random.
 pub const DECLARATION: Declaration = Declaration {
     name: "expected_sarsa",
     keys: &[AlgorithmKey::number("epsilon", 0.1, 0.0..=1.0), AlgorithmKey::of_library("network.convolutions")],
     learns_from_bytes: true,
 };
 
-/// The largest error of the run so far. This line and where it is added to are enough for files, TensorBoard and `inspect`.
+/// The largest error of the run so far. To declare it here and to add to it below is enough for files, TensorBoard and
+/// `inspect` to have it.
 const LARGEST_ERROR: Metric = Metric::max("largest_error");
 const METRICS: &[Metric] = &[LOSS, GRADIENT_NORM, LARGEST_ERROR];
 
@@ -23,7 +24,7 @@ pub struct ExpectedSarsa {
 }
 
 impl ExpectedSarsa {
-    /// As `config` describes it, for an environment with discrete actions.
+    /// The algorithm as `config` describes it, for an environment with discrete actions.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let outputs = discrete_actions(DECLARATION.name, environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
@@ -53,7 +54,7 @@ impl Algorithm for ExpectedSarsa {
 
     fn sizes(&self) -> Sizes {
         let parameters = self.network.parameter_count();
-        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, true) }
+        Sizes { published: parameters, learned: parameters, state: Trained::state_values(parameters, WithTarget::Yes) }
     }
 
     fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
@@ -100,16 +101,8 @@ fn take(index: usize, values: &[f32], action: ActionMut<'_>) -> Choice {
 }
 
 impl Policy for EpsilonGreedy {
-    fn set_parameters(&mut self, published: &[f32]) {
-        self.network.set_parameters(published);
-    }
-
-    fn outputs(&self) -> usize {
-        self.network.spec().outputs()
-    }
-
-    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
-        self.network.infer(observations, rows, outputs);
+    fn network(&mut self) -> &mut dyn Network {
+        &mut *self.network
     }
 
     fn choose(&self, values: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
@@ -149,7 +142,8 @@ impl Learning for Sarsa {
     }
 
     fn gradient(&mut self, batch: &Batch, _random: &mut Random, gradient: &mut [f32]) -> Share {
-        let (rows, actions) = (batch.rows(), self.network.online.spec().outputs());
+        let rows = batch.rows();
+        let actions = self.network.online.spec().outputs();
         let Buffers { values, next_values, expected: following, targets, slopes, errors } = &mut self.buffers;
         [&mut *values, next_values, slopes, errors, following].into_iter().for_each(|buffer| buffer.clear());
         [&mut *values, next_values, slopes].into_iter().for_each(|buffer| buffer.resize(rows * actions, 0.0));
@@ -157,9 +151,9 @@ impl Learning for Sarsa {
         following.extend(next_values.chunks(actions).map(|values| expected(values, self.epsilon)));
         bootstrap(batch, following, targets);
         self.network.online.forward(batch.column(transition::OBSERVATION).as_values(), rows, values);
-        let mut share = Share { samples: rows as f64, largest_weight: f64::from(batch.largest_weight), ..Share::new(METRICS) };
+        let mut share = Share::of(METRICS, rows, batch.largest_weight);
         for (row, action) in batch.column(transition::ACTION).as_i32().iter().enumerate() {
-            // A guest of the run may have added one that does not exist.
+            // An attached process may have added an action that does not exist.
             let taken = row * actions + (*action).clamp(0, actions as i32 - 1) as usize;
             let error = values[taken] - targets[row];
             let (loss, slope) = self.config.loss.unwrap_or(Loss::Mse).at(error);

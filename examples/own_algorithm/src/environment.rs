@@ -1,9 +1,9 @@
-//! A corridor with its exit at one end, which the agent sees: walk there, left or right. A reward of 1 at the exit, where the episode
-//! ends, and -0.01 for every step before.
+//! A corridor with its exit at one end. The agent sees its position and the exit's, and has to walk there, left or
+//! right. The reward is 1 at the exit, where the episode ends, and -0.01 for every step before.
 
 use shoal::prelude::*;
 
-/// Its id in a configuration.
+/// Id of the environment in a configuration.
 pub const ID: &str = "Corridor-v0";
 /// Length of a step, in corridors.
 const STEP: f64 = 0.125;

@@ -64,7 +64,7 @@ impl<'a> Visualizer<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let environment = environments::make_drawn(run.catalogue, run.config, Purpose::Evaluation)?;
         environments::check_unchanged(environment.spec(), &environments::spaces(run.environment))?;
-        let policy = run.algorithm.policy()?;
+        let mut policy = run.algorithm.policy()?;
         let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");
         Ok(Self {
             observation: environment.spec().observation.zeros(),
