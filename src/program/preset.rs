@@ -1,14 +1,13 @@
-//! Training as `shoal train` does: a file, a preset by its name or its environment, or any environment with an algorithm; once or with
-//! several seeds.
+//! `shoal train`: trains with a file, with a preset found by its name or its environment, or in any environment with an algorithm; once, or
+//! with several seeds.
 
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
 use clap::Args;
 
 use super::end::Code;
 use super::seeds::Seeds;
-use super::train::{self, Train};
+use super::train::{self, Begins, Train};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors, Loaded, Problem};
 use crate::presets::{Listing, Preset};
@@ -18,7 +17,7 @@ use crate::shell::word;
 use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 use crate::telemetry::{Console, RunFolder};
 
-/// What a run is made from, and with which seeds.
+/// The arguments of `shoal train`.
 #[derive(Args)]
 pub(crate) struct TrainPreset {
     #[command(flatten)]
@@ -27,97 +26,124 @@ pub(crate) struct TrainPreset {
     seeds: Seeds,
 }
 
+/// What the argument of `shoal train` names.
+enum Named {
+    /// A configuration file.
+    File,
+    /// An environment, to be trained in with the defaults of the algorithm that a `--set` names.
+    Environment,
+    /// A preset, and the other presets of the environment if that was named.
+    Preset { preset: &'static Preset, others: Vec<&'static Preset> },
+}
+
 impl TrainPreset {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
         let console = Console::stderr()?;
-        let (mut loaded, mut told) = self.load(catalogue)?;
+        let (mut loaded, mut notes) = self.load(catalogue)?;
         if self.seeds.are_asked_for() {
             self.seeds.check(&loaded)?;
             if !self.train.check {
-                told.iter().for_each(|line| console.print(line));
+                notes.iter().for_each(|line| console.print(line));
                 return self.seeds.run(loaded, &console);
             }
-            told.push(self.seeds.begin_with_the_first(&mut loaded));
+            notes.push(self.seeds.begin_with_the_first(&mut loaded));
         }
-        self.train.run(loaded, &told, catalogue, console)
+        self.train.run(loaded, &notes, catalogue, console)
     }
 
-    /// The configuration in the file that was named, or else the preset of that name, or else the first of the environment of that name; and
-    /// what is told with it.
+    /// The configuration that the argument names, and lines to print before the plan.
     fn load(&self, catalogue: &Catalogue) -> Result<(Loaded, Vec<String>), anyhow::Error> {
-        self.train.check_said_once(self.seeds.are_asked_for())?;
-        let asked = self.train.asked().to_string_lossy();
-        // Each of several seeds is a program of its own, which reads what this one writes.
-        let begins_here = !self.seeds.are_asked_for() || self.train.check;
-        // A folder may be called as a preset is: that of its results, for instance.
-        if self.train.asked().exists() && !self.train.asked().is_dir() && !asked.ends_with(".py") {
-            return Ok((self.train.load_file(begins_here)?, Vec::new()));
+        if self.seeds.are_asked_for() {
+            self.train.check_not_set("run.seed", "--seeds")?;
         }
-        let mut presets = Preset::find(&asked);
-        let named = |change: &str| {
+        self.train.check_said_once()?;
+        match self.named(catalogue)? {
+            Named::File => Ok((self.train.load_file(self.begins())?, Vec::new())),
+            Named::Environment => Ok((self.load_environment()?, Vec::new())),
+            Named::Preset { preset, others } => self.load_preset(preset, &others),
+        }
+    }
+
+    /// What the argument names: an existing file; else an environment for which no preset has the algorithm of `--set`; else a preset;
+    /// else a file that is missing, if the argument looks like a path.
+    fn named(&self, catalogue: &Catalogue) -> Result<Named, anyhow::Error> {
+        let path = self.train.argument();
+        let argument = path.to_string_lossy();
+        // A folder may have the name of a preset: a folder of its results, for instance.
+        let may_be_file = !path.is_dir() && !argument.ends_with(".py");
+        if path.exists() && may_be_file {
+            return Ok(Named::File);
+        }
+        let algorithm = self.algorithm();
+        let is_wanted = |preset: &&Preset| algorithm.as_ref().is_none_or(|algorithm| preset.algorithm() == *algorithm);
+        let mut presets = Preset::find(&argument);
+        let wanted = presets.iter().position(is_wanted);
+        // Most keys of a preset for another algorithm would have no effect.
+        if algorithm.is_some() && wanted.is_none() && catalogue.environments().may_have(&argument) {
+            return Ok(Named::Environment);
+        }
+        if !presets.is_empty() {
+            let preset = presets.remove(wanted.unwrap_or(0));
+            return Ok(Named::Preset { preset, others: presets });
+        }
+        let has_folder = argument.contains('/') && !is_versioned(&argument) && python_class(&argument).is_none();
+        if may_be_file && (has_folder || argument.ends_with(".toml")) {
+            return Ok(Named::File);
+        }
+        Err(nothing_of_that_name(path, algorithm.as_deref().unwrap_or("ppo"), catalogue))
+    }
+
+    /// The algorithm that the last `--set algorithm.name` names.
+    fn algorithm(&self) -> Option<String> {
+        self.train.changes().iter().rev().find_map(|change| {
             let (key, value) = change.split_once('=')?;
             (key.trim() == "algorithm.name").then(|| value.trim().replace(['"', '\''], ""))
-        };
-        let algorithm = self.train.changes().iter().rev().find_map(|change| named(change));
-        if let Some(algorithm) = &algorithm
-            && catalogue.environments().may_have(&asked)
-            && presets.iter().all(|preset| preset.algorithm() != *algorithm)
-        {
-            // Of another algorithm's preset, most keys would have no effect.
-            return Ok((self.load_environment(&asked)?, Vec::new()));
-        }
-        // One that is made for the algorithm that was asked for goes first.
-        presets.sort_by_key(|preset| algorithm.as_ref().is_some_and(|algorithm| *algorithm != preset.algorithm()));
-        let [preset, others @ ..] = presets.as_slice() else {
-            if self.train.asked().is_dir() {
-                bail!(folder(self.train.asked()));
-            }
-            if asked.ends_with(".py") {
-                let class = format!("python:{asked}:CLASS");
-                return Err(anyhow!("to train in an environment of {asked}, write: shoal train {class} --set algorithm.name=ppo"));
-            }
-            let is_path = (asked.contains('/') && !is_versioned(&asked) && python_class(&asked).is_none()) || asked.ends_with(".toml");
-            if is_path {
-                return Ok((self.train.load_file(begins_here)?, Vec::new()));
-            }
-            bail!(unknown(&asked, algorithm.as_deref().unwrap_or("ppo"), catalogue));
-        };
+        })
+    }
+
+    /// Each of several seeds is a program of its own, which reads the configuration that this one writes.
+    fn begins(&self) -> Begins {
+        if self.seeds.are_asked_for() && !self.train.check { Begins::Elsewhere } else { Begins::Here }
+    }
+
+    /// The configuration of `preset` with the changes, and notes on it; `others` are the environment's other presets.
+    fn load_preset(&self, preset: &Preset, others: &[&Preset]) -> Result<(Loaded, Vec<String>), anyhow::Error> {
         let loaded = preset.load(&self.train.changes()).map_err(|errors| {
-            let of_another = algorithm.as_deref().and_then(|algorithm| of_another_algorithm(preset, algorithm, &errors));
-            of_another.map_or_else(|| SupervisorError::Config(errors).into(), anyhow::Error::msg)
+            let other_algorithm = self.algorithm().and_then(|algorithm| for_another_algorithm(preset, &algorithm, &errors));
+            other_algorithm.map_or_else(|| SupervisorError::Config(errors).into(), anyhow::Error::msg)
         })?;
         if !self.seeds.are_asked_for() {
-            // Where another build of this library begins anew, that one says what follows.
+            // Before the notes: if another build of this library takes over, that build prints them.
             train::check_is_built(&loaded)?;
         }
         let others: Vec<_> = others.iter().map(|other| other.name).collect();
         let rest = if others.is_empty() { String::new() } else { format!(" (the environment also has {})", others.join(" and ")) };
-        let mut told = vec![format!("{:<11} {}{rest}", "preset", preset.name)];
+        let mut notes = vec![format!("{:<11} {}{rest}", "preset", preset.name)];
         if preset.differs_from_file() {
-            told.push(format!("{:<11} {} differs and is not read: give its path to use it", "note", preset.file()));
+            notes.push(format!("{:<11} {} differs and is not read: give its path to use it", "note", preset.file()));
         }
-        Ok((loaded, told))
+        Ok((loaded, notes))
     }
 
-    /// A configuration of its own for the environment of that id, whose algorithm the changes name.
-    fn load_environment(&self, id: &str) -> Result<Loaded, anyhow::Error> {
-        // The run is named after it.
-        let name = id.rsplit([':', '/']).next().unwrap_or(id);
-        Ok(Config::of_argument(id, name, &self.train.changes()).map_err(SupervisorError::Config)?)
+    /// The defaults for the environment that the argument names, with the changes, which name the algorithm.
+    fn load_environment(&self) -> Result<Loaded, anyhow::Error> {
+        let id = self.train.argument().to_string_lossy();
+        let run_name = id.rsplit([':', '/']).next().unwrap_or(&id);
+        Ok(Config::of_argument(&id, run_name, &self.train.changes()).map_err(SupervisorError::Config)?)
     }
 }
 
-/// `module:Class`, or `module:Registered-v0`, as the id of an environment, unless what stands before the colon is nearly a prefix.
+/// The id of the environment that `module:Class` or `module:Registered-v0` means; `None` if the module looks like a misspelt prefix.
 fn python_class(asked: &str) -> Option<String> {
     let (module, class) = asked.split_once(':')?;
     let prefix = if is_versioned(class) { "gymnasium" } else { "python" };
     (may_be_module(module) && !class.contains(':')).then(|| format!("{prefix}:{asked}"))
 }
 
-/// What to train instead of a preset most of which has no effect on the `algorithm` that was asked for, if that is what is wrong with it.
-fn of_another_algorithm(preset: &Preset, algorithm: &str, errors: &ConfigErrors) -> Option<String> {
-    let is_in_vain = |problem: &Problem| matches!(problem, Problem::WithoutEffect { .. });
-    let lines = errors.0.iter().filter(|error| !error.place.is_override() && is_in_vain(&error.problem)).count();
+/// What to train instead of `preset` with `algorithm`, if lines of the preset are refused because they have no effect on that algorithm.
+fn for_another_algorithm(preset: &Preset, algorithm: &str, errors: &ConfigErrors) -> Option<String> {
+    let has_no_effect = |problem: &Problem| matches!(problem, Problem::WithoutEffect { .. });
+    let lines = errors.0.iter().filter(|error| !error.place.is_override() && has_no_effect(&error.problem)).count();
     let environment = preset.environment();
     let others = Preset::find(&environment);
     let instead = match others.iter().find(|other| other.algorithm() == algorithm) {
@@ -130,8 +156,20 @@ fn of_another_algorithm(preset: &Preset, algorithm: &str, errors: &ConfigErrors)
     })
 }
 
-/// What to do with a folder that is none of a preset's name.
-fn folder(path: &Path) -> String {
+/// The error about an argument that is no file, no preset, and no environment that a preset or a `--set` gives an algorithm.
+fn nothing_of_that_name(path: &Path, algorithm: &str, catalogue: &Catalogue) -> anyhow::Error {
+    let argument = path.to_string_lossy();
+    anyhow::Error::msg(if path.is_dir() {
+        instead_of_folder(path)
+    } else if argument.ends_with(".py") {
+        format!("to train in an environment of {argument}, write: shoal train python:{argument}:CLASS --set algorithm.name=ppo")
+    } else {
+        instead_of_unknown(&argument, algorithm, catalogue)
+    })
+}
+
+/// What to name instead of a folder that is no preset.
+fn instead_of_folder(path: &Path) -> String {
     let typed = word(path);
     if RunFolder::open(path).is_err() {
         return format!("{typed} is a folder; name a file, a preset or an environment, such as CartPole-v1");
@@ -149,13 +187,13 @@ fn game(id: &str) -> Option<String> {
     Some(format!("atari:{name}"))
 }
 
-/// The command that trains in the environment of that id.
+/// The command that trains in the environment `id`, with `algorithm` if no preset chooses one.
 fn command_for(id: &str, algorithm: &str) -> String {
     let choice = if Preset::find(id).is_empty() { format!(" --set algorithm.name={algorithm}") } else { String::new() };
     format!("shoal train {id}{choice}")
 }
 
-/// The same task as one of Gymnasium's, where that needs no Python here, with its presets.
+/// Advice to train in the native environment of the same task as `id`, one of Gymnasium's, with its presets; `None` if there is none.
 fn without_python(id: &str) -> Option<String> {
     let native = environments::without_python(id)?;
     let presets: Vec<_> = Preset::find(native).iter().map(|preset| preset.name).collect();
@@ -163,8 +201,8 @@ fn without_python(id: &str) -> Option<String> {
     Some(format!("; {native}, the same task without Python, is stepped faster{having}"))
 }
 
-/// What to do about a name that is no file, no preset, and no environment of one.
-fn unknown(asked: &str, algorithm: &str, catalogue: &Catalogue) -> String {
+/// What to name instead of `asked`, which is no file and no preset, and no environment of a preset.
+fn instead_of_unknown(asked: &str, algorithm: &str, catalogue: &Catalogue) -> String {
     if catalogue.environments().may_have(asked) {
         let faster = without_python(asked).unwrap_or_default();
         return format!("there is no preset for {asked}: say what learns it, for instance --set algorithm.name={algorithm}{faster}");
@@ -203,9 +241,9 @@ mod tests {
             ("gymnasium:CartPole-v1", "; CartPole-v1, the same task without Python, is stepped faster and has the presets cartpole_dqn"),
             ("gymnasium:MountainCarContinuous-v0", "; MountainCarContinuous-v0, the same task without Python, is"),
         ] {
-            let advice = unknown(asked, "dqn", &Catalogue::default());
+            let advice = instead_of_unknown(asked, "dqn", &Catalogue::default());
             assert!(advice.contains(told), "{asked}: {advice}");
         }
-        assert!(!unknown("Pong-game", "dqn", &Catalogue::default()).contains("Gymnasium"));
+        assert!(!instead_of_unknown("Pong-game", "dqn", &Catalogue::default()).contains("Gymnasium"));
     }
 }

@@ -1,11 +1,13 @@
-//! The programs that have one command each, for what is in this library.
+//! The programs beside `shoal`: `supervisor`, and one for each of four commands. They know the algorithms and environments of this
+//! library alone.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use super::end::{Code, end};
-use super::{adopt, doctor, parse, resume, train};
+use super::train::{Begins, Train};
+use super::{adopt, doctor, parse, resume};
 use crate::catalogue::Catalogue;
 use crate::telemetry::Console;
 
@@ -14,7 +16,7 @@ use crate::telemetry::Console;
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct SupervisorProgram {
     #[command(flatten)]
-    train: train::Train,
+    train: Train,
     #[command(subcommand)]
     command: Option<SupervisorCommand>,
 }
@@ -37,8 +39,8 @@ impl SupervisorProgram {
             Some(SupervisorCommand::Adopt(adopt)) => adopt.run(&Catalogue::default()),
             None => {
                 let console = Console::stderr()?;
-                self.train.check_said_once(false)?;
-                self.train.run(self.train.load_file(true)?, &[], &Catalogue::default(), console)
+                self.train.check_said_once()?;
+                self.train.run(self.train.load_file(Begins::Here)?, &[], &Catalogue::default(), console)
             }
         }
     }

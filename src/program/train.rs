@@ -15,7 +15,16 @@ use crate::roles::environments;
 use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
 
-/// What a run is made from.
+/// Where a run with a loaded configuration is planned or trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// In this process.
+    Here,
+    /// In processes that this one starts, one for each seed.
+    Elsewhere,
+}
+
+/// The arguments that say what to train.
 #[derive(Args)]
 pub(crate) struct Train {
     /// The configuration, for instance `configs/cartpole_dqn.toml`. `shoal train` also takes a preset (`cartpole_dqn`) and an
@@ -37,56 +46,60 @@ pub(crate) struct Train {
 }
 
 impl Train {
-    /// What was named.
-    pub(crate) fn asked(&self) -> &Path {
+    /// The argument that names the configuration.
+    pub(crate) fn argument(&self) -> &Path {
         self.config.as_deref().expect("clap requires it without a subcommand")
     }
 
-    /// The changes that were asked for, as `KEY=VALUE`.
+    /// The changes of keys, as `KEY=VALUE`: of `--set`, `--seed` and `--name`.
     pub(crate) fn changes(&self) -> Vec<String> {
         let name = self.name.iter().map(|name| format!("run.name={}", toml::Value::from(name.as_str())));
         let seed = self.seed.map(|seed| format!("run.seed={seed}"));
         self.overrides.iter().cloned().chain(seed).chain(name).collect()
     }
 
-    /// Refuse a change of a key beside the option that says the same, one of which would be without effect.
-    ///
-    /// # Errors
-    /// There is one.
-    pub(crate) fn check_said_once(&self, has_seeds: bool) -> Result<(), anyhow::Error> {
-        let options =
-            [("--seed", self.seed.is_some(), "run.seed"), ("--seeds", has_seeds, "run.seed"), ("--name", self.name.is_some(), "run.name")];
-        for (option, _, key) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
-            let is_about = |change: &&String| change.split('=').next().is_some_and(|path| path.trim() == key);
-            if let Some(change) = self.overrides.iter().find(is_about) {
-                bail!("{option} and --set {change} both set {key}; give one of them");
-            }
+    /// Refuses `--seed` and `--name` beside a `--set` of the same key, since one of the two would have no effect.
+    pub(crate) fn check_said_once(&self) -> Result<(), anyhow::Error> {
+        if self.seed.is_some() {
+            self.check_not_set("run.seed", "--seed")?;
+        }
+        if self.name.is_some() {
+            self.check_not_set("run.name", "--name")?;
         }
         Ok(())
     }
 
-    /// The configuration in the file that was named; `begins_here` says whether this program plans or trains with it, and not another.
-    pub(crate) fn load_file(&self, begins_here: bool) -> Result<Loaded, anyhow::Error> {
-        let path = self.asked();
-        let asked = path.to_string_lossy();
-        if let (false, [preset, ..]) = (path.exists(), Preset::find(&asked).as_slice()) {
-            bail!("there is no file {asked}; its preset is {}, and `shoal train {asked}` finds it", preset.file());
+    /// Refuses a `--set` of `key`, which `option` sets already.
+    pub(crate) fn check_not_set(&self, key: &str, option: &str) -> Result<(), anyhow::Error> {
+        let sets_key = |change: &&String| change.split('=').next().is_some_and(|path| path.trim() == key);
+        match self.overrides.iter().find(sets_key) {
+            Some(change) => bail!("{option} and --set {change} both set {key}; give one of them"),
+            None => Ok(()),
+        }
+    }
+
+    /// The configuration in the file that the argument names, with the changes.
+    pub(crate) fn load_file(&self, begins: Begins) -> Result<Loaded, anyhow::Error> {
+        let path = self.argument();
+        let argument = path.to_string_lossy();
+        if let (false, [preset, ..]) = (path.exists(), Preset::find(&argument).as_slice()) {
+            bail!("there is no file {argument}; its preset is {}, and `shoal train {argument}` finds it", preset.file());
         }
         let loaded = Config::load(path, &self.changes()).map_err(SupervisorError::Config)?;
-        if begins_here && !path.is_file() && begins_anew(&loaded) {
-            bail!("{asked} can be read once, and what it asks for has this program begin anew; write it to a file, and name that");
+        if begins == Begins::Here && !path.is_file() && begins_anew(&loaded) {
+            bail!("{argument} can be read once, and what it asks for has this program begin anew; write it to a file, and name that");
         }
         Ok(loaded)
     }
 
-    /// Train as `loaded` says, or say how that would go, either after what is `told` of it.
-    pub(crate) fn run(&self, loaded: Loaded, told: &[String], catalogue: &Catalogue, console: Console) -> Result<Code, anyhow::Error> {
-        start(loaded, told, catalogue, console, self.check, None)
+    /// Trains as `loaded` says, or with `--check` only plans it; prints `notes` first.
+    pub(crate) fn run(&self, loaded: Loaded, notes: &[String], catalogue: &Catalogue, console: Console) -> Result<Code, anyhow::Error> {
+        start(loaded, notes, catalogue, console, self.check, None)
     }
 }
 
-/// Refuse an engine that this build lacks in an interpreter: the Python package has libtorch in a build of its own, which may have it from
-/// the beginning.
+/// In an interpreter, refuses an engine that this build lacks. The Python package has a second build, which has libtorch; that build can
+/// then train from the beginning.
 pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     if Host::of_this_process().is_none() {
         return Ok(());
@@ -95,7 +108,7 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     devices.try_for_each(|device| networks::check_is_built(loaded.config.network.engine, device))
 }
 
-/// Whether this program is to be started anew before it trains as `loaded` says: for Python, or as a build that has libtorch.
+/// Whether this program starts itself anew before it trains as `loaded` says: for Python, or as the build that has libtorch.
 fn begins_anew(loaded: &Loaded) -> bool {
     match Host::of_this_process() {
         None => environments::request(&loaded.config).needs_python(),
@@ -103,11 +116,11 @@ fn begins_anew(loaded: &Loaded) -> bool {
     }
 }
 
-/// Train as `loaded` says, from the beginning or from where `resumption` goes on; or, if `only_check`, say how that would go. What is `told`
-/// of it comes first.
+/// Trains as `loaded` says, from the beginning or from where `resumption` goes on; with `only_check` only plans that and prints the plan.
+/// Prints `notes` first.
 pub(super) fn start(
     loaded: Loaded,
-    told: &[String],
+    notes: &[String],
     catalogue: &Catalogue,
     console: Console,
     only_check: bool,
@@ -115,8 +128,8 @@ pub(super) fn start(
 ) -> Result<Code, anyhow::Error> {
     check_is_built(&loaded)?;
     Prepared::become_ready(&loaded)?;
-    // Not before: the program may have started anew.
-    told.iter().for_each(|line| console.print(line));
+    // Only now: in becoming ready the program may have started itself anew, which would print them twice.
+    notes.iter().for_each(|line| console.print(line));
     let prepared = Prepared::new(loaded, catalogue)?;
     let broken = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
     let mut resumption = resumption.map_or_else(broken, |resumption| Ok(Some(resumption)))?;
