@@ -1,6 +1,7 @@
-//! The catalogue: what a program knows by name, algorithms and environments of this library and those that it adds.
+//! The catalogue: the algorithms and environments that a program knows by name, of this library and its own.
 //!
-//! It is a value that whoever starts, joins or replays a run hands on; nothing in here is global.
+//! The catalogue is a value, which is handed to everything that starts, joins or replays a run; nothing in here is
+//! global.
 
 use thiserror::Error;
 
@@ -12,7 +13,7 @@ use crate::environments::{Environment, EnvironmentError, EnvironmentSpec, Enviro
 /// Longest name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// What a program knows by name. By default, what is in this library.
+/// The algorithms and environments that a program knows by name; by default those of this library.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     algorithms: Algorithms,
@@ -26,30 +27,31 @@ pub enum CatalogueError {
     /// The name means something already.
     #[error("there is already {what} `{name}`; add yours under another name than {known}")]
     Taken {
-        /// What it is the name of, with its article.
+        /// The kind of thing that has the name, with its article.
         what: &'static str,
         /// The name.
         name: String,
-        /// All names.
+        /// All names that are taken, separated by commas.
         known: String,
     },
     /// The name could not be written in a configuration, or would mean something else there.
     #[error("{name:?} cannot be the name of {what}: it has to be {form}, of at most {LONGEST_NAME} characters")]
     Form {
-        /// What it is the name of, with its article.
+        /// The kind of thing that has the name, with its article.
         what: &'static str,
         /// The name.
         name: String,
-        /// What names look like.
+        /// The form that names have.
         form: &'static str,
     },
 }
 
 impl Catalogue {
-    /// Let the name in `declaration` mean what `build` makes, in `algorithm.name`.
+    /// Lets `algorithm.name` take the name in `declaration`, for the algorithm that `build` makes.
     ///
     /// # Errors
-    /// The name, or that of a key of its own, is taken, or not made of small letters, digits and `_`.
+    /// The name of the algorithm, or of one of its own keys, is taken, or has other characters than small letters,
+    /// digits and `_`.
     pub fn add_algorithm<A: Algorithm + 'static>(
         &mut self,
         declaration: Declaration,
@@ -77,11 +79,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Let `environment.id = id` mean what `make` makes, which has that id in its spec. One type of environment may be added under
-    /// several ids.
+    /// Lets `environment.id` take `id`, for the environments that `make` makes, whose spec has that id. One type of
+    /// environment may be added under several ids.
     ///
     /// # Errors
-    /// The id is taken, or not made of letters, digits, `_`, `-` and `.`: what stands before a colon says where an environment comes from.
+    /// The id is taken, or has other characters than letters, digits, `_`, `-` and `.`. A colon would end a prefix,
+    /// which says where an environment comes from.
     pub fn add_environment<E: Environment + 'static>(
         &mut self,
         id: &str,

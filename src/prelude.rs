@@ -2,18 +2,19 @@
 //!
 //! # What to write, in this order
 //!
-//! 1. **An environment**, unless one of the library's serves: a type with [`Dynamics`] (how it starts, what a step does), which
-//!    [`Native`] completes with seeds, checks and the time limit. One that wants all of that for itself implements [`Environment`].
+//! 1. **An environment**, unless one of the library's serves: a type with [`Dynamics`] (how it starts, what a step
+//!    does), which [`Native`] completes with seeds, checks and the time limit. An environment that does all of that
+//!    itself implements [`Environment`].
 //!    [`conformance::check`] tells whether it keeps the rules.
 //! 2. **An algorithm**, unless one of the library's serves: three types, one for each place where it runs.
-//!    - [`Algorithm`] is what everybody knows before a process starts: the network, how many values go where, the metrics, and where
-//!      batches come from ([`Transitions`]: prioritized n-step transitions). It makes the other two.
+//!    - [`Algorithm`] is what is known before a process starts: the network, how many values go where, the metrics, and
+//!      where batches come from ([`Transitions`]: prioritized n-step transitions). It makes the other two.
 //!    - [`Policy`] is what actors and the evaluator act with: observations in, actions out.
-//!    - [`Learning`] is what a learner learns with: a batch in, a gradient out ([`Learning::gradient`]), and then, from the sum of all
-//!      learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against [`Network::forward`] and
-//!      [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
-//! 3. **A program**: [`program::main`](crate::program::main) with what the [`Catalogue`] is to know beside the library's own. It has all
-//!    commands of `shoal`.
+//!    - [`Learning`] is what a learner learns with: a batch in, a gradient out ([`Learning::gradient`]), and then, from
+//!      the sum of all learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against
+//!      [`Network::forward`] and [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
+//! 3. **A program**: [`program::main`](crate::program::main), which is told what to add to the [`Catalogue`]. The
+//!    program has all commands of `shoal`.
 //!
 //! `examples/own_algorithm` has one of each, complete; `docs/own.md` walks through it.
 //!
@@ -73,8 +74,9 @@
 //!
 //! # Shapes
 //!
-//! Observations, actions and values of several environments or transitions lie row after row in flat slices. Parameters, gradients and
-//! a learner's state are flat slices of `f32` too, which is how they lie in shared memory: [`Sizes`] says how long they are.
+//! Observations, actions and values of several environments or transitions lie row after row in flat slices.
+//! Parameters, gradients and a learner's state are flat slices of `f32` too, which is how they lie in shared memory:
+//! [`Sizes`] says how long they are.
 
 pub use rand::RngExt;
 

@@ -1,7 +1,7 @@
-//! The configurations that come with the program, found by their name or by their environment.
+//! The presets: configurations that come with the program, found by their name or by their environment.
 //!
-//! They are part of the program, so that one that was installed has them too. What they reached is read from the tables of
-//! `configs/README.md`, where it was measured.
+//! The files are compiled in, so that an installed program has them as well. What the presets reached is read from
+//! the tables of `configs/README.md`, which say how it was measured.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::config::{Config, ConfigErrors, Loaded};
 use crate::telemetry::Table;
 
-/// What was measured with the presets, and with which command.
+/// The page with the tables of what the presets reached.
 const MEASUREMENTS: &str = include_str!("../configs/README.md");
 
-/// One configuration.
+/// A configuration that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// Name of its file, without the ending.
@@ -27,9 +27,9 @@ macro_rules! presets {
     };
 }
 
-/// All of them. Where an environment has several, the first is the one that is taken unless another is named.
+/// All presets. If an environment has several, the first is taken unless another is named.
 ///
-/// Not among them is `corridor_dqn`, whose environment is a file beside it.
+/// `corridor_dqn` is not among them: its environment is a file beside it.
 pub const PRESETS: &[Preset] = presets![
     "cartpole_dqn",
     "acrobot_dqn",
@@ -62,7 +62,8 @@ pub const PRESETS: &[Preset] = presets![
 ];
 
 impl Preset {
-    /// The presets that `asked` means: the one of that name, or those of the environment of that id, with or without its prefix.
+    /// The presets that `asked` means: the preset with that name, or all presets of the environment with that id, in
+    /// letters of any size; the id may lack its prefix.
     pub fn find(asked: &str) -> Vec<&'static Preset> {
         let plain = |id: &str| id.rsplit(':').next().unwrap_or(id).to_lowercase();
         let named: Vec<_> = PRESETS.iter().filter(|preset| preset.name == asked).collect();
@@ -73,12 +74,12 @@ impl Preset {
         PRESETS.iter().filter(|preset| means(&preset.config().environment.id)).collect()
     }
 
-    /// The name of its file in a checkout, which errors refer to.
+    /// The path of its file in a checkout, which errors name.
     pub fn file(&self) -> String {
         format!("configs/{}.toml", self.name)
     }
 
-    /// Whether a file of its name lies in `configs/` here that says something else.
+    /// Whether the current folder has a file at that path, and its content is another.
     pub fn differs_from_file(&self) -> bool {
         std::fs::read_to_string(self.file()).is_ok_and(|text| text != self.text)
     }
@@ -93,7 +94,7 @@ impl Preset {
         self.config().environment.id
     }
 
-    /// The configuration with `overrides`.
+    /// The configuration of the preset with `overrides`.
     ///
     /// # Errors
     /// What is wrong with the overrides.
@@ -105,7 +106,7 @@ impl Preset {
         self.load(&[]).expect("a test loads every preset").config
     }
 
-    /// The cell of its row in `configs/README.md` whose column's name contains one of `columns`.
+    /// The cell in the preset's row of `configs/README.md`, of the column whose name contains one of `columns`.
     fn measured(&self, columns: &[&str]) -> Option<String> {
         let cells = |line: &str| -> Vec<String> { line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect() };
         let own = format!("`{}.toml`", self.name);
@@ -175,8 +176,8 @@ impl fmt::Display for Listing {
         }
         write!(formatter, "{table}")?;
         formatter.write_str(
-            "goal: the return that ends a run once fresh episodes prove it. score: the return over fresh episodes of the best weights of a run,\n\
-             or of its last ones, and the range of several runs, as configs/README.md says of each. `shoal train NAME` trains one.",
+            "goal: the return that ends a run once fresh episodes prove it. score: the return over fresh episodes of the best weights of a \
+             run,\nor of its last ones, and the range of several runs, as configs/README.md says of each. `shoal train NAME` trains one.",
         )
     }
 }

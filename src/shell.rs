@@ -1,11 +1,11 @@
-//! Commands that users are told to type.
+//! Quotes paths in commands that users are told to type.
 
 use std::path::Path;
 
-/// `path` as one word of a shell's command line, quoted where it has to be.
+/// `path` as one word of a shell's command line, quoted if necessary.
 pub fn word(path: &Path) -> String {
     let text = path.display().to_string();
-    // No path has a NUL, which is all that cannot be quoted.
+    // Only a NUL cannot be quoted, and no path has one.
     shlex::try_quote(&text).map_or_else(|_| text.clone(), Into::into)
 }
 

@@ -1,13 +1,13 @@
 //! "Did you mean": the known name nearest to what was typed.
 
-/// The candidate nearest to `typed`, in letters of any size, of those that it can be a slip of the fingers for, one edit for every three
-/// letters or so, or the beginning of.
+/// The candidate nearest to `typed`, whatever the case of letters, among those that `typed` may be a slip of the
+/// fingers for (one edit for every three letters or so), or the beginning of.
 pub(crate) fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_form(typed, candidates.into_iter().map(|candidate| (candidate, candidate)))
 }
 
-/// The same of the ids of environments. The prefix says where one comes from; which one was meant shows in the rest, and often without its
-/// version.
+/// The id of an environment nearest to `typed`, compared as by [`nearest`] without the prefix, which says where an
+/// environment comes from, and with or without the version.
 pub(crate) fn nearest_id<'a>(typed: &str, ids: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let task = |id: &'a str| id.rsplit(':').next().unwrap_or(id);
     let forms = |id: &'a str| [(task(id), id), (task(id).rsplit_once("-v").map_or(task(id), |(name, _)| name), id)];
@@ -19,12 +19,12 @@ pub(crate) fn is_versioned(name: &str) -> bool {
     name.rsplit_once("-v").is_some_and(|(_, version)| version.parse::<u32>().is_ok())
 }
 
-/// Whether what stands before the colon of an id can be a module, and no slip in what says where an environment comes from.
+/// Whether `word`, which stands before the colon of an id, can be a module: it is no prefix of ids, nor nearly one.
 pub(crate) fn may_be_module(word: &str) -> bool {
     nearest(word, ["atari", "gym", "gymnasium", "mujoco", "python"]).is_none()
 }
 
-/// The candidate of which one of the forms before it is nearest to `typed`.
+/// The candidate that has a form nearest to `typed`. `candidates` are pairs of a form and its candidate.
 fn nearest_form<'a>(typed: &str, candidates: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();
@@ -37,7 +37,7 @@ fn nearest_form<'a>(typed: &str, candidates: impl IntoIterator<Item = (&'a str, 
     near.min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate)
 }
 
-/// Letters from which on a word may be the beginning of a name.
+/// The fewest letters that may be the beginning of a name.
 const LEAST_BEGINNING: usize = 4;
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use super::resumption::is_fixed;
 use super::schema::TABLES;
 use crate::suggestion::nearest;
 
-/// What other libraries call some of the keys; several where algorithms differ in theirs.
+/// Names that other libraries have for keys, each with the paths of the keys here: several paths if the key depends
+/// on the algorithm.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("total_timesteps", &["run.stop_env_steps"]),
     ("lr", &["learner.learning_rate"]),
@@ -35,7 +36,8 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("action_noise", &["algorithm.exploration_noise_std"]),
 ];
 
-/// Those of them whose values cannot be taken over as they are: another unit, or more than one key.
+/// Names in [`ELSEWHERE`] whose values cannot be taken over as they are: they have another unit here, or belong to
+/// more than one key.
 const OTHER_VALUES: &[&str] = &["target_update_interval", "exploration_fraction", "ent_coef", "vf_coef", "train_freq", "gradient_steps"];
 
 /// What to write instead of the unknown table `[typed]`.
@@ -69,8 +71,9 @@ pub(crate) fn for_bare_key(typed: &str) -> String {
     belonging(typed).or_else(|| elsewhere(typed)).or_else(near).unwrap_or_else(|| for_table(typed))
 }
 
-/// How to change the key that was typed as an option of the command line, `--learning_rate 1e-3`, if there is one of nearly that name; where
-/// a run `goes_on`, one that it may change.
+/// The `--set` to write instead of `option`, an unknown option of the command line such as `--learning_rate`, with
+/// its `value`; `None` if no key has nearly that name. If a run `goes_on`, only keys that may change then are
+/// advised.
 pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<String> {
     let typed = option.trim_start_matches('-').replace('-', "_");
     let name = typed.rsplit('.').next().unwrap_or(&typed);
@@ -93,7 +96,7 @@ pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<St
     (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or ") + page)
 }
 
-/// The key that other libraries call so.
+/// Advice that names the keys here for a key that other libraries call `name`.
 fn elsewhere(name: &str) -> Option<String> {
     let (_, paths) = ELSEWHERE.iter().find(|&&(other, _)| other == name)?;
     let spelled: Vec<_> = match paths {
@@ -103,13 +106,13 @@ fn elsewhere(name: &str) -> Option<String> {
     Some(format!("here it is {}", spelled.join(" or ")))
 }
 
-/// A key with the algorithms that know it.
+/// The path of a key with the algorithms that know it.
 fn of_algorithms(path: &str) -> String {
     let algorithms = Key::find(path).map_or(&[][..], |key| key.algorithms);
     format!("`{path}` ({})", algorithms.join(", "))
 }
 
-/// In which tables a key of exactly this name is.
+/// Advice that names the tables with a key of exactly this name.
 fn belonging(name: &str) -> Option<String> {
     let tables: Vec<String> = Key::all().filter(|key| key.name == name).map(|key| format!("[{}]", key.table)).collect();
     (!tables.is_empty()).then(|| format!("`{name}` belongs to {}", tables.join(" and ")))

@@ -1,5 +1,5 @@
-//! Numbers that are chosen before the run begins: for the machine, where `"auto"` says so, and for PPO where nobody wrote a configuration.
-//! What is written down of the run has the numbers.
+//! Numbers that are chosen before the run begins: for the machine, if a key is `"auto"`; and for PPO, if there is no
+//! configuration file. The resolved configuration has the chosen numbers.
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -11,17 +11,17 @@ use super::schema::Config;
 use crate::adaptation::initial::{self, BatchKind};
 use crate::segment::membership::MOST_HALVINGS;
 
-/// How such a number is spelled.
+/// The value of a key whose number is left to the machine.
 pub(super) const AUTO: &str = "auto";
 
 const ACTORS: &str = "actor.count";
 const BATCH_SIZE: &str = "learner.batch_size";
-/// The keys that may be left to the machine.
+/// The keys that may be `"auto"`.
 pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
 
-/// Choose the values of the keys with these paths.
+/// Chooses numbers for the keys with these `paths`, which are among [`KEYS`].
 pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
-    // Of the cores that this process may use, and of the time that its control group has on them.
+    // Counts the cores that this process may use, and heeds how much time on them its control group grants.
     let cores = available_parallelism().map_or(1, usize::from);
     choose_on(config, paths, cores);
 }
@@ -45,7 +45,8 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     }
 }
 
-/// The largest batch that a replay of the first `replay.min_size` transitions allows, and its error band.
+/// The largest batch that can be drawn from the first `replay.min_size` transitions and that fits into the error
+/// band.
 fn largest_first_batch(config: &Config) -> usize {
     let most = Key::most_of(BATCH_SIZE);
     if config.rows() == Rows::Fragments {
@@ -56,14 +57,15 @@ fn largest_first_batch(config: &Config) -> usize {
     most.min(replay.min_size).min(band)
 }
 
-/// What was chosen, or the nearest in the range of a run that fits itself to the machine.
+/// `chosen`, or the number nearest to it in the range of a run that fits itself to the machine.
 fn actors_within_range(config: &Config, chosen: usize) -> usize {
     let table = &config.adaptation;
     if table.enabled { chosen.max(table.fewest_actors).min(table.most_actors.unwrap_or(usize::MAX)) } else { chosen }
 }
 
-/// The same of the batch: one that comes to the ends of the range by being doubled and halved, and that learners can share equally. Where
-/// there is none, a rule of the keys says so.
+/// `chosen`, or in a run that fits itself to the machine a batch near it, rather a smaller one, from which doubling
+/// and halving lead to the ends of its range, and which learners can share equally. If there is none, it is `chosen`,
+/// and a rule between keys says what is wrong.
 fn batch_within_range(config: &Config, chosen: usize) -> usize {
     let table = &config.adaptation;
     let falling: Vec<usize> = match (table.smallest_batch, table.largest_batch) {
@@ -81,14 +83,15 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     fit.iter().find(|&&batch_size| batch_size <= chosen).or_else(larger).copied().unwrap_or(chosen)
 }
 
-/// Where nobody wrote a configuration: have each batch of PPO take all fragments that are completed at once, since those that it leaves are
-/// old when the next one learns from them. Its parts stay as large, so that as many updates are made of each step. Where a rule of the keys
-/// would be broken, all stays as it is.
+/// For a run without a configuration file: lets each batch of PPO take all fragments that are completed at once,
+/// since fragments that it leaves are old when the next batch learns from them. Minibatches keep their size, so that
+/// each step has as many updates as before. Changes nothing if that broke a rule between keys.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
     let part = config.learner.batch_size / config.algorithm.minibatches;
     let mut larger = config.clone();
-    (larger.learner.batch_size, larger.algorithm.minibatches) = (at_once, at_once / part);
+    larger.learner.batch_size = at_once;
+    larger.algorithm.minibatches = at_once / part;
     let is_within_limits = at_once <= Key::most_of(BATCH_SIZE) && larger.algorithm.minibatches <= Key::most_of("algorithm.minibatches");
     let breaks = |rule: &Rule| rule.concerns(&larger.algorithm.name) && (rule.violation)(&larger).is_some();
     if config.learns_in_parts()

@@ -1,5 +1,5 @@
-//! What follows from which of Shoal's own algorithms is configured, each as a question of its own. Which keys and rules
-//! an algorithm has is declared with those.
+//! What follows from the name of the algorithm, each as a method of its own. Which keys and rules concern an
+//! algorithm is declared with the keys and the rules.
 
 use super::schema::{AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS};
 
@@ -22,22 +22,23 @@ pub struct TargetNetworks {
 }
 
 impl Config {
-    /// What the algorithm learns from. One that is not Shoal's own is taken to learn from transitions.
+    /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.
     pub fn rows(&self) -> Rows {
         if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
     }
 
-    /// Whether each batch is learned from in `algorithm.minibatches`, an update for each.
+    /// Whether each batch is divided into `algorithm.minibatches`, with an update for each.
     pub fn learns_in_parts(&self) -> bool {
         self.algorithm.name == "ppo"
     }
 
-    /// Whether fragments of older policies are learned from, as old as `fragments.max_policy_lag_updates` lets them be.
+    /// Whether the algorithm learns from fragments of older policies, as old as `fragments.max_policy_lag_updates`
+    /// allows.
     pub fn learns_from_old_policies(&self) -> bool {
         self.algorithm.name == "appo"
     }
 
-    /// Whether it learns the values of actions alone, and no policy beside them.
+    /// Whether the algorithm learns values of actions, and no policy beside them.
     pub(super) fn learns_values_alone(&self) -> bool {
         self.algorithm.name == "dqn"
     }
@@ -47,7 +48,8 @@ impl Config {
         self.algorithm.name == "dqn" && self.algorithm.exploration == Exploration::Global
     }
 
-    /// How often each fragment is learned from, with the key that says so.
+    /// The key that says how often each fragment is learned from, with its value; `None` if the algorithm has no
+    /// fragments.
     pub fn uses_of_fragments(&self) -> Option<(&'static str, usize)> {
         match self.algorithm.name.as_str() {
             "ppo" => Some(("algorithm.epochs", self.algorithm.epochs)),
@@ -58,12 +60,13 @@ impl Config {
 }
 
 impl AlgorithmConfig {
-    /// How the target networks of the algorithm with this name follow: as set, or as is usual for it.
+    /// How the target networks of the algorithm with this name follow the learned ones: as configured, or as is usual
+    /// for that algorithm.
     pub fn target_networks(&self, algorithm: &str) -> TargetNetworks {
         let usual_tau = if matches!(algorithm, "dqn" | "appo") { 1.0 } else { 0.005 };
         let tau = self.target_tau.unwrap_or(usual_tau);
         let usual_interval = match algorithm {
-            // Networks that are averaged, and not copied, follow after each update.
+            // Averaged networks, unlike copied ones, follow after each update.
             "dqn" if tau == 1.0 => 100,
             "td3" => self.policy_delay_updates,
             "appo" => 16,

@@ -31,7 +31,7 @@ pub(super) fn problem(key: &Key, value: &Value, default: &Value) -> Option<Probl
     }
 }
 
-/// How to write a value of the wrong type, where what was meant is plain.
+/// Advice how to write a value of the wrong type, if it is plain what was meant; else empty.
 fn advice_on_type(key: &Key, value: &Value) -> String {
     match (key.kind, value) {
         (Kind::Integer, Value::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("; write {number}"),

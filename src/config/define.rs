@@ -1,9 +1,10 @@
-//! The two macros that declare tables and choices, so that a key's type, default, limits, unit and meaning are written once.
+//! The two macros that declare tables and choices, so that a key's type, default, limits, unit and meaning are
+//! written once.
 
 /// Declares the struct of one TOML table, its defaults, and its [`Table`](crate::config::Table) of keys.
 ///
-/// A line reads `name: type = default, limits, unit;` below the comment that explains the key to users. A key that only some algorithms
-/// know ends in `, only ["dqn"];` with their names.
+/// A line reads `name: type = default, limits, unit;` below the comment that explains the key to users. A key that
+/// only some algorithms know ends in `, only ["dqn"];` with their names.
 macro_rules! table {
     (
         $(#[doc = $table_doc:literal])+

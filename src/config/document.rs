@@ -26,13 +26,18 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A text that stands in no file and in no override.
+    /// An entry for a text that is neither in a file nor in an override.
     pub(super) fn unwritten(path: &str, text: &str, place: Place) -> Self {
-        let (path, text, value) = (path.to_owned(), text.to_owned(), Value::String(text.to_owned()));
-        Self { path, value, text, key_place: place.clone(), value_place: place }
+        Self {
+            path: path.to_owned(),
+            value: Value::String(text.to_owned()),
+            text: text.to_owned(),
+            key_place: place.clone(),
+            value_place: place,
+        }
     }
 
-    /// Whether it is for the algorithm alone to check.
+    /// Whether the key is one of `[own]`, which only the algorithm can check.
     pub(super) fn is_own(&self) -> bool {
         self.path.split('.').next() == Some(OWN)
     }
@@ -85,12 +90,12 @@ pub(crate) fn read(text: &str, file: &str, errors: &mut Vec<ConfigError>) -> Doc
     document
 }
 
-/// What is wrong with the TOML that begins with `rest`.
+/// The parser's `message`, or a clearer one for the text `rest` at which it stopped.
 fn in_words(message: &str, rest: &str) -> String {
     if rest.split_whitespace().next() == Some(NONE) { format!("`{NONE}` stands in quotes: \"{NONE}\"") } else { message.to_owned() }
 }
 
-/// Whether a table has that name: one that the schema declares, or the one of keys that it does not know.
+/// Whether `name` is a table: one that the schema declares, or `[own]`, whose keys the schema does not know.
 pub(super) fn is_table(name: &str) -> bool {
     name == OWN || Table::find(name).is_some()
 }

@@ -65,7 +65,7 @@ pub enum Problem {
         /// The algorithms that know the key.
         known_to: &'static [&'static str],
     },
-    /// Another key leaves it without effect.
+    /// Another key leaves this one without effect.
     #[error("it has no effect while {state}; leave it out, or set {remedy}")]
     Idle {
         /// The state of the other key.
@@ -82,7 +82,7 @@ pub enum Problem {
 }
 
 impl ConfigError {
-    /// A problem that no value as it was written is part of.
+    /// An error that shows no value.
     pub(super) fn new(place: Place, key: impl Into<String>, problem: Problem) -> Self {
         Self { place, key: key.into(), value: None, problem: Box::new(problem) }
     }
@@ -91,12 +91,13 @@ impl ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, value, problem } = self;
-        // What an argument says is no key, and most errors name it themselves.
+        // An argument is no key, and most messages name it already.
         if let Place::Argument { text } = place {
-            let told = problem.to_string();
-            return if told.contains(text.as_str()) { out.write_str(&told) } else { write!(out, "{text}: {told}") };
+            let message = problem.to_string();
+            return if message.contains(text.as_str()) { out.write_str(&message) } else { write!(out, "{text}: {message}") };
         }
-        // A contradiction names its keys itself, and what an override shows is not repeated, unless the text is another part's.
+        // A contradiction names its keys, and an override shows key and value as its place. What another part of
+        // Shoal says may name neither.
         let is_shown = match **problem {
             Problem::Contradiction(_) => true,
             Problem::Refused(_) => false,

@@ -1,17 +1,17 @@
-//! What a run that fits itself to the machine has found: its numbers, as `adaptation.jsonl` tells them, and the configuration that they
-//! come to.
+//! What a run that fits itself to the machine has found: the setting, read from `adaptation.jsonl`, and the
+//! configuration that has this setting.
 
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::{Probe, Setting, Verdict};
 use crate::config::{Config, Rows};
 
-/// What `config` asks for to begin with.
+/// The setting that `config` asks to begin with.
 pub(crate) fn start(config: &Config) -> Setting {
     Setting { actors: config.actor.count, environments: config.actor.environments, batch_size: config.learner.batch_size }
 }
 
-/// A line of `adaptation.jsonl`: a probe, and what the life of the run in which it was made had been configured to begin with.
+/// A line of `adaptation.jsonl`: a probe, and the setting that its life of the run was configured to begin with.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Line<'a> {
     #[serde(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Line<'a> {
     pub(crate) configured: Setting,
 }
 
-/// What is read of such a line.
+/// What is read back of a line of `adaptation.jsonl`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Tried {
     from: Setting,
@@ -29,26 +29,26 @@ pub(crate) struct Tried {
     configured: Option<Setting>,
 }
 
-/// What was found by the probes of a run, in whatever life of it, from one start.
+/// What the probes of a run found from one start, in all lives of the run that had this start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The best setting known.
     pub(crate) home: Setting,
-    /// Settings that were tried, and those that were better.
+    /// How many settings were tried, and how many of them were better.
     pub(crate) counts: [u64; 2],
 }
 
 impl Found {
-    /// What was found from the start `configured` if that is how the newest life of the run began; `None` where nothing was, or where the
-    /// run is to go on from another start.
+    /// What `probes`, from the oldest to the newest, found from the start `configured`. `None` if there are none, or
+    /// if the newest life of the run had another start.
     pub(crate) fn from(configured: Setting, probes: impl IntoIterator<Item = Tried>) -> Option<Self> {
         let mut newest: Option<(Setting, Self)> = None;
         for probe in probes {
             let begin = |configured| (configured, Self { home: probe.from, counts: [0, 0] });
             let (began, found) = newest.get_or_insert_with(|| begin(probe.configured.unwrap_or(probe.from)));
-            // It was home, and could not be kept.
+            // Home itself could not be kept.
             let gives_up = probe.verdict == Verdict::Abandoned && probe.to == found.home;
-            // Whoever goes on with other numbers wants those.
+            // A run that was resumed with other numbers begins anew from these.
             if probe.configured.is_some_and(|configured| configured != *began) || (probe.from != found.home && !gives_up) {
                 (*began, *found) = begin(probe.configured.unwrap_or(probe.from));
             }
@@ -72,18 +72,21 @@ impl Found {
     }
 }
 
-/// `config` with the numbers of `setting`: what actors are started with.
+/// `config` with the actors and environments of `setting`, as actors are started.
 pub(crate) fn with(config: &Config, setting: Setting) -> Config {
     let mut fitted = config.clone();
     (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
     fitted
 }
 
-/// `config` as it repeats a run that was fitted to `home`, without a search, and what is changed in it beside the numbers of `home`.
+/// The configuration that repeats, without a search, a run of `config` that was fitted to `home`; and the `--set`
+/// flags for what it changes beside the numbers of `home`.
 pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     let mut fitted = with(config, home);
-    let (table, configured) = (&config.adaptation, config.learner.batch_size);
-    (fitted.adaptation.enabled, fitted.learner.batch_size) = (false, home.batch_size);
+    let table = &config.adaptation;
+    let configured = config.learner.batch_size;
+    fitted.adaptation.enabled = false;
+    fitted.learner.batch_size = home.batch_size;
     let mut flags = String::new();
     let mut set = |path: &str, value: &mut f64, times: f64| {
         *value *= times;
@@ -95,17 +98,17 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
         if let Some(end) = &mut fitted.learner.learning_rate_end {
             set("learner.learning_rate_end", end, step_size);
         }
-        // The policy's is a part of the learner's.
-        if let Some(of_policy) = &mut fitted.algorithm.policy_learning_rate {
-            set("algorithm.policy_learning_rate", of_policy, step_size);
+        // The policy's step size keeps its ratio to the critics'.
+        if let Some(policy) = &mut fitted.algorithm.policy_learning_rate {
+            set("algorithm.policy_learning_rate", policy, step_size);
         }
     }
-    // An update counts as what it draws then.
+    // Without a search, an update counts for the rate limiter as the samples that it draws.
     let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     }
-    // A band that follows from the numbers had room for the upper ends of theirs.
+    // A band that was not configured had room for the upper ends of the ranges.
     if config.rows() == Rows::Transitions
         && config.replay.error_band.is_none()
         && let Some(band) = config.effective_error_band().map(|band| band * samples)
@@ -116,7 +119,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     (fitted, flags)
 }
 
-/// The numbers of samples that grow with what an update counts as, with their keys.
+/// The keys whose values are in samples and grow with what an update counts as, with these values.
 fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f64)> {
     let replay = &mut config.replay;
     let numbers = [("replay.samples_per_insert", &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
@@ -124,7 +127,7 @@ fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f
 }
 
 /// How often the configured batch is doubled to have `batch_size` transitions; negative where it is halved.
-// A batch of 2^16 transitions is doubled sixteen times at most.
+// The cast keeps the number: a batch has at most 2^16 transitions, so it is doubled sixteen times at most.
 pub(crate) fn doublings(configured: usize, batch_size: usize) -> i8 {
     (batch_size as f64 / configured as f64).log2().round() as i8
 }
@@ -135,7 +138,7 @@ pub(crate) mod tests {
     use crate::adaptation::Hold;
     use crate::config::schema::StepSize;
 
-    /// That of a run that fits itself, changed.
+    /// The configuration of a run that fits itself, after `change`.
     pub(crate) fn config(change: impl FnOnce(&mut Config)) -> Config {
         let mut config = Config::for_environment("CartPole-v1");
         (config.adaptation.enabled, config.actor.count, config.actor.environments) = (true, 3, 8);

@@ -1,67 +1,71 @@
 //! How insertion and sampling are kept in step: the numbers that follow from `[actor]`, `[learner]` and `[replay]`.
 //!
-//! The surplus is `samples_per_insert * inserted - sampled`, counted from the moment when `min_size` is reached. With the error band `e`, flushes of any
-//! size wait while it is above `e`, and batches of `b` wait while `surplus - b < -e`, unless it is positive. So one side can always move. Shoal asks for
-//! `e >= max(b, samples_per_insert * f)` with the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and
-//! an actor whose turn it is has the time of a whole flush to take it before others may pass.
+//! The surplus is `samples_per_insert * inserted - sampled`, counted from the moment when `min_size` is reached. With
+//! the error band `e`, flushes of any size wait while it is above `e`, and batches of `b` wait while `surplus - b <
+//! -e`, unless it is positive. So one side can always move. Shoal asks for `e >= max(b, samples_per_insert * f)` with
+//! the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and an
+//! actor whose turn it is has the time of a whole flush to take it before others may pass.
 
 use super::by_algorithm::Rows;
 use super::schema::{Config, FragmentsConfig, LEAST_FRAGMENTS};
 use crate::adaptation::Hold;
 
 impl Config {
-    /// Actors of the run, as many as it may have while it fits itself to the machine.
+    /// The most actors that the run may have, also while it fits itself to the machine; at least 1.
     pub fn most_actors(&self) -> usize {
         let most = self.adaptation.most_actors.filter(|_| self.adaptation.enabled);
         most.unwrap_or_default().max(self.actor.count).max(1)
     }
 
-    /// Environments of an actor, as many as it may have.
+    /// The most environments that an actor may have, also while the run fits itself to the machine.
     pub fn most_environments(&self) -> usize {
         let most = self.adaptation.most_environments.filter(|_| self.adaptation.enabled);
         most.unwrap_or_default().max(self.actor.environments)
     }
 
-    /// Transitions of a batch, as many as it may have.
+    /// The most transitions that a batch may have, also while the run fits itself to the machine.
     pub fn largest_batch(&self) -> usize {
         let largest = self.adaptation.largest_batch.filter(|_| self.adaptation.enabled);
         largest.unwrap_or_default().max(self.learner.batch_size)
     }
 
-    /// Whether updates are held in step with inserts: an update counts for the rate limiter as the configured batch, whatever it draws.
+    /// Whether updates per environment step are held when the batch changes: an update then counts for the rate
+    /// limiter as the configured batch, however many transitions it draws.
     pub fn holds_updates(&self) -> bool {
         self.adaptation.hold == Hold::UpdatesPerStep
     }
 
     /// The most transitions that one flush can insert.
     ///
-    /// A staging area is flushed after the step that fills it. Up to `flush_transitions - 1` were there before, and in that step every environment
-    /// adds at most `n_step`: as many as an episode that ends releases at once.
+    /// A staging area is flushed after the step that fills it. Up to `flush_transitions - 1` transitions were there
+    /// before, and in that step every environment adds at most `n_step`: as many as an episode that ends releases at
+    /// once.
     pub fn largest_flush_transitions(&self) -> usize {
         self.actor.flush_transitions - 1 + self.most_environments() * self.algorithm.n_step
     }
 
-    /// The smallest error band that a whole batch and a whole flush fit into, in samples; `None` when both run free.
+    /// The smallest error band that a whole batch and a whole flush fit into, in samples; `None` if inserts and
+    /// samples are not held in step.
     pub fn least_error_band(&self) -> Option<f64> {
         let ratio = self.replay.samples_per_insert?;
         Some((self.largest_batch() as f64).max(ratio * self.largest_flush_transitions() as f64))
     }
 
-    /// The error band in force, in samples: as set, or else the least one and at least a tenth of what `min_size` transitions stand for.
-    /// `None` when both sides run free.
+    /// The error band in force, in samples: as configured, or else the least one, and at least a tenth of what
+    /// `min_size` transitions stand for. `None` if inserts and samples are not held in step.
     pub fn effective_error_band(&self) -> Option<f64> {
         let ratio = self.replay.samples_per_insert?;
         let chosen = self.least_error_band()?.max(0.1 * ratio * self.replay.min_size as f64);
         Some(self.replay.error_band.unwrap_or(chosen))
     }
 
-    /// Transitions that one of so many learners computes an update from.
+    /// The transitions from which each of `learners` learners computes its part of an update.
     pub fn transitions_per_learner(&self, learners: usize) -> usize {
         let parts = if self.learns_in_parts() { self.algorithm.minibatches } else { 1 };
         self.learner.batch_size / parts / learners
     }
 
-    /// Places for actors and guests from outside: a run in one process has none.
+    /// Slots for actors and guests from outside: a run in one process has none.
     pub fn places_to_attach(&self) -> usize {
         if self.actor.count == 0 { 0 } else { self.actor.attach_slots }
     }
@@ -71,7 +75,7 @@ impl Config {
         self.most_actors() + self.places_to_attach()
     }
 
-    /// The most fragments that all actors, and all that may attach, complete in one step of theirs.
+    /// The most fragments that all actors, and all that may attach, complete in one step of their environments.
     pub fn most_fragments_in_flight(&self) -> usize {
         self.most_inserters() * self.most_environments()
     }
@@ -81,9 +85,9 @@ impl Config {
         self.learner.batch_size / self.fragments.length_steps
     }
 
-    /// The most environments that each of so many actors may have where nobody says how many: what they insert at once finds room in the
-    /// replay; and fragments are learned from before they are too old (APPO), or with the next batch (PPO), although those of more
-    /// environments than a batch has fragments wait for later ones.
+    /// The most environments of each of `actors` actors, if nobody configures how many. What they insert at once
+    /// finds room in the replay. Their fragments are learned from before they are too old (APPO), or with the next
+    /// batch (PPO), although the fragments of more environments than a batch has fragments wait for later batches.
     pub fn most_environments_of(&self, actors: usize) -> usize {
         match self.rows() {
             Rows::Transitions => {
@@ -105,37 +109,38 @@ impl Config {
         }
     }
 
-    /// The most actors, at least one and at most those that are `wanted`, that may have so many environments each by
+    /// The most actors, from 1 to `wanted`, that may have so many `environments` each by
     /// [`Self::most_environments_of`].
     pub fn most_actors_with(&self, environments: usize, wanted: usize) -> usize {
         (1..=wanted).rev().find(|&actors| self.most_environments_of(actors) >= environments).unwrap_or(1)
     }
 
-    /// The fewest fragments with which neither side waits for ever: a batch, and what the actors complete at once; and as many as the key
-    /// asks for.
+    /// The least capacity for fragments: a batch and what the actors complete at once, so that neither side waits for
+    /// ever, and as many as the key asks for.
     pub fn least_fragments(&self) -> usize {
         (self.fragments_per_batch() + self.most_fragments_in_flight()).max(LEAST_FRAGMENTS)
     }
 
-    /// Fragments that wait at most: as set, or else two batches and what the actors complete at once. More would be older when they are
-    /// taken.
+    /// The most fragments that wait: as configured, or else two batches and what the actors complete at once. More
+    /// would be older when they are taken.
     pub fn fragment_capacity(&self) -> usize {
         let chosen = self.least_fragments().max(2 * self.fragments_per_batch() + self.most_fragments_in_flight());
         self.fragments.capacity.unwrap_or(chosen)
     }
 
-    /// Fragments of one learner's part of a batch that were taken before: at least one is new.
+    /// Fragments of one learner's part of a batch that are replayed, having been taken before; at least one of the
+    /// part is new.
     pub fn replayed_fragments(&self) -> usize {
         let part = self.fragments_per_batch() / self.learner.count;
         ((self.fragments.replay_share * part as f64).round() as usize).min(part.saturating_sub(1))
     }
 
-    /// Fragments that stay after they were taken, as set or else eight batches; none where none is replayed.
+    /// Fragments that stay after they were taken: as configured, or else eight batches; 0 if none is replayed.
     pub fn retained_fragments(&self) -> usize {
         if self.replayed_fragments() == 0 { 0 } else { self.fragments.retained.unwrap_or(8 * self.fragments_per_batch()) }
     }
 
-    /// The most transitions that are being written at once, by all actors and all that may attach.
+    /// The most transitions that are written at once, by all actors and all that may attach.
     pub fn most_transitions_in_flight(&self) -> usize {
         self.most_inserters() * self.largest_flush_transitions()
     }

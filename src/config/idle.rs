@@ -1,28 +1,29 @@
-//! Keys that have no effect while another key says so.
+//! Keys that have no effect while another key has a certain value.
 //!
-//! A file may have them all the same, so that one line switches a part of the run off and on again. To change one with `--set` is refused:
-//! whoever does so expects an effect, unless they switch that part off with a later one.
+//! A file may set such keys, so that one line switches a part of the run off and on again. A `--set` of such a key is
+//! refused, since whoever types it expects an effect; a later `--set` that switches the part off shows that they do
+//! not.
 
 use super::schema::{Config, Exploration, Split, Surrogate};
 
-/// Keys that rest, and why.
+/// Keys that have no effect in some configurations, and why.
 pub(crate) struct Idle {
     /// The keys.
     pub(crate) keys: &'static [&'static str],
-    /// Whether they have no effect in this configuration.
+    /// Whether the keys have no effect in this configuration.
     pub(crate) holds: fn(&Config) -> bool,
-    /// The state of another key, or of two together, in which they have none.
+    /// The state of other keys in which these have no effect, as a clause.
     pub(crate) state: &'static str,
-    /// What to set for them to have one.
+    /// What to set so that they have an effect.
     pub(crate) remedy: &'static str,
 }
 
-/// The first reason why the key has no effect in `config`, if there is one.
+/// The first reason why the key with the path `key` has no effect in `config`; `None` if it has one.
 pub(crate) fn reason(key: &str, config: &Config) -> Option<&'static Idle> {
     IDLE.iter().find(|idle| idle.keys.contains(&key) && (idle.holds)(config))
 }
 
-/// All of them.
+/// Every reason for which keys have no effect.
 pub(crate) const IDLE: &[Idle] = &[
     Idle {
         keys: &[
@@ -139,6 +140,22 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "adaptation.enabled=true",
     },
     Idle {
+        keys: &["adaptation.step_size"],
+        holds: |config| {
+            let batch_size = config.learner.batch_size;
+            let ends = [config.adaptation.smallest_batch, config.adaptation.largest_batch];
+            ends.into_iter().flatten().all(|end| end == batch_size)
+        },
+        state: "adaptation.smallest_batch and adaptation.largest_batch leave learner.batch_size alone to try",
+        remedy: "adaptation.largest_batch to a larger batch",
+    },
+    Idle {
+        keys: &["adaptation.hold"],
+        holds: |config| config.replay.samples_per_insert.is_none(),
+        state: "replay.samples_per_insert is \"none\"",
+        remedy: "replay.samples_per_insert to a number",
+    },
+    Idle {
         keys: CHECKPOINT_KEYS,
         holds: |config| config.actor.count == 0 && config.checkpoint.synchronous_interval_steps.is_none(),
         state: "checkpoint.synchronous_interval_steps is \"none\" and actor.count is 0",
@@ -206,6 +223,7 @@ mod tests {
             ("learner.prefetch=true", "actor.count=0", "actor.count is 0"),
             ("actor.attach_slots=2", "actor.count=0", "actor.count is 0"),
             ("machine.torch_threads=2", "network.engine=cpu", "learner.device names no GPU"),
+            ("adaptation.step_size=linear", "adaptation.enabled=true", "leave learner.batch_size alone to try"),
         ] {
             let refusal = refused(&[switch, change]).unwrap_or_default();
             assert!(refusal.contains(told), "{switch} {change}: {refusal}");
@@ -223,6 +241,18 @@ mod tests {
             assert!(refused(&[change]).is_some(), "{change}");
             assert_eq!(refused(&[change, switch]), None, "{change} {switch}");
         }
+    }
+
+    #[test]
+    fn what_follows_the_batch_of_a_run_that_fits_itself_is_refused_where_no_batch_or_ratio_is_left_to_follow() {
+        let changed =
+            |change: &'static str, beside: &[&'static str]| is_accepted("[adaptation]\nenabled = true\n", &[beside, &[change]].concat());
+        let step_size = "adaptation.step_size=sqrt";
+        assert!(!changed(step_size, &["adaptation.largest_batch=64"]), "no other batch than the configured one");
+        assert!(changed(step_size, &["adaptation.largest_batch=128"]) && changed(step_size, &["adaptation.smallest_batch=32"]));
+        let hold = "adaptation.hold=updates_per_step";
+        assert!(changed(hold, &[]), "the objective of the search follows it, whatever the batch");
+        assert!(!changed(hold, &["replay.samples_per_insert=none"]));
     }
 
     #[test]

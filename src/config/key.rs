@@ -8,9 +8,10 @@ use super::key_type::{Kind, NONE};
 use super::limits::Limits;
 use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
 
-/// What every key has when nobody sets it.
+/// The default of every key, table by table.
 pub(super) fn defaults() -> &'static toml::Table {
-    // Behind a lock it would be locked for ever in the child of a process that forks meanwhile, as one that attaches may.
+    // Not behind a lock: if a process forks while one of its threads holds the lock, as one that attaches may, the
+    // lock stays locked for ever in the child.
     static DEFAULTS: OnceBox<toml::Table> = OnceBox::new();
     DEFAULTS.get_or_init(|| Box::new(Config::for_environment("").to_table()))
 }
@@ -41,7 +42,7 @@ pub struct Key {
     pub optional: bool,
     /// The values that it may take.
     pub limits: Limits,
-    /// What its number counts; empty where the number is pure.
+    /// The unit of its number; empty if the number is pure.
     pub unit: &'static str,
     /// The algorithms on which it has an effect; empty for all.
     pub algorithms: &'static [&'static str],
@@ -71,17 +72,18 @@ impl Key {
         format!("{}.{}", self.table, self.name)
     }
 
-    /// Whether it has an effect on `algorithm`. One that no key names may use all of them: what it declares is checked when it is built.
+    /// Whether the key has an effect on `algorithm`. An algorithm that no key names may use all of them: the keys
+    /// that it declares are checked when it is built.
     pub fn is_known_to(&self, algorithm: &str) -> bool {
         self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || !Self::any_names(algorithm)
     }
 
-    /// Whether any key names `algorithm`, as keys do with those of this library.
+    /// Whether any key names `algorithm`: keys name the algorithms of this library.
     pub(crate) fn any_names(algorithm: &str) -> bool {
         Self::all().any(|key| key.algorithms.contains(&algorithm))
     }
 
-    /// Whether it has an effect on whatever learns from transitions.
+    /// Whether the key has an effect on every algorithm that learns from transitions.
     pub(crate) fn is_for_transitions(&self) -> bool {
         self.algorithms.is_empty() || TRANSITION_ALGORITHMS.iter().all(|algorithm| self.algorithms.contains(algorithm))
     }
@@ -110,12 +112,12 @@ impl Key {
         }
     }
 
-    /// The value that it has when nobody sets it.
+    /// The value that the key has when nobody sets it.
     pub(crate) fn default_value(&self) -> &'static Value {
         &defaults()[self.table][self.name]
     }
 
-    /// Whether it has to be given: its default is then none of the allowed values.
+    /// Whether the key has to be set: its default is then none of the allowed values.
     pub fn is_required(&self) -> bool {
         !self.allows(self.default_value())
     }

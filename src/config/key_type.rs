@@ -1,4 +1,4 @@
-//! Which types a key can have, and how each is spelled in TOML.
+//! The types that a key can have, and how each is spelled in TOML.
 //!
 //! TOML has no null, so an absent setting is spelled `"none"`: that is how a file switches off what is on by default.
 
@@ -87,7 +87,7 @@ pub trait KeyType: Serialize + for<'de> Deserialize<'de> {
     /// Writes the value as a user would type it.
     ///
     /// # Errors
-    /// Those of `serializer`.
+    /// The errors of `serializer`.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.serialize(serializer)
     }

@@ -1,4 +1,4 @@
-//! From a file and overrides to a checked configuration, or to all that is wrong with them.
+//! From a file and overrides to a checked configuration, or to everything that is wrong with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Loaded {
     /// The keys that differ from their defaults, in the order of the reference.
     pub differences: Vec<Difference>,
     places: Places,
-    /// What the file says of `environment.id`.
+    /// The value of `environment.id` in the file; `None` if the file does not set it.
     environment_in_file: Option<Value>,
 }
 
@@ -75,10 +75,11 @@ impl Config {
         Self::parse_with(text, file_name, None, overrides)
     }
 
-    /// The defaults for the environment whose `id` a command was given in place of a file, called `name`, with `overrides`.
+    /// The defaults for the environment `id`, which a command was given in place of a file, with `overrides`. `name`
+    /// takes the place of the file's name.
     ///
     /// # Errors
-    /// Everything that is wrong with either.
+    /// Everything that is wrong with the id or the overrides.
     pub fn of_argument(id: &str, name: &str, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
         Self::parse_with("", name, Some(Entry::unwritten("environment.id", id, Place::Argument { text: id.to_owned() })), overrides)
     }
@@ -138,7 +139,8 @@ fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
     if entry.is_own() { Ok(()) } else { check(entry).map(drop) }
 }
 
-/// The defaults with the accepted entries laid over them, and with numbers for those that are left to the machine.
+/// The defaults with the accepted entries laid over them, and with numbers chosen for the keys that are left to the
+/// machine.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
     let mut root = defaults().clone();
     let mut left_to_the_machine = BTreeSet::new();
@@ -162,7 +164,7 @@ fn missing_keys(accepted: &BTreeMap<String, Entry>, refused: &BTreeSet<String>, 
         .collect()
 }
 
-/// The entries that the chosen algorithm does not know.
+/// Errors about the entries that the chosen algorithm does not know.
 fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<ConfigError> {
     let with_keys = accepted.values().filter_map(|entry| Some((entry, Key::find(&entry.path)?)));
     with_keys
@@ -174,20 +176,21 @@ fn without_effect(algorithm: &str, accepted: &BTreeMap<String, Entry>) -> Vec<Co
         .collect()
 }
 
-/// Whether two values mean the same: a whole number is a real one, too.
+/// Whether two values mean the same: whole and real numbers are compared by their value.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     let as_number = |value: &Value| value.as_float().or(value.as_integer().map(|whole| whole as f64));
     one == other || as_number(one).is_some_and(|number| as_number(other) == Some(number))
 }
 
-/// The overrides that change a key which another one leaves without effect, save where a later override says so.
+/// Errors about the overrides that change a key which another key leaves without effect, unless a later override does
+/// so.
 fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
     let is_changed = |entry: &&Entry| {
         let default = || Key::find(&entry.path).map(Key::default_value);
         entry.value_place.is_override() && !in_file.get(&entry.path).or_else(default).is_some_and(|old| is_same(&entry.value, old))
     };
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
-    // Whether it had an effect before later overrides, which switch that off on purpose.
+    // Whether the entry had an effect before later overrides, which switch that effect off on purpose.
     let is_expected = |entry: &Entry| {
         let mut before = accepted.clone();
         for later in accepted.values().filter(|other| other.value_place > entry.value_place) {
@@ -206,7 +209,7 @@ fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file:
         .collect()
 }
 
-/// The rules that do not hold, save those about keys whose own error may be the cause.
+/// Errors about the rules that do not hold, except for rules about a refused key: its own error may be the cause.
 fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) -> Vec<ConfigError> {
     let sound_rules = RULES.iter().filter(|rule| !rule.keys.iter().any(|&key| refused.contains(key)));
     sound_rules
@@ -249,17 +252,19 @@ impl Places {
 }
 
 impl Loaded {
-    /// Where the goal was written, if it was not for this environment: an override names another one than the file, and leaves its goal alone.
+    /// Where the goal was written, if it was meant for another environment: an override names another environment
+    /// than the file, and leaves the goal of the file alone.
     pub fn goal_of_another_environment(&self) -> Option<&Place> {
         let written_for = self.environment_in_file.as_ref()?.as_str()?;
         let goal = self.differences.iter().find(|difference| difference.key == "run.stop_eval_return")?;
         (written_for != self.config.environment.id && !goal.place.is_override()).then_some(&goal.place)
     }
 
-    /// Where runs go may not begin with the `~` by which shells mean a home: it would become a folder of that name.
+    /// Refuses a `run.folder` that begins with the `~` by which shells mean a home: a folder of that name would be
+    /// made.
     ///
     /// # Errors
-    /// It does.
+    /// `run.folder` begins with `~`.
     pub fn check_folder_has_no_home(&self) -> Result<(), ConfigError> {
         let folder = &self.config.run.folder;
         if !folder.starts_with('~') {
@@ -270,7 +275,8 @@ impl Loaded {
         Err(self.error_at("run.folder", message.into()))
     }
 
-    /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry knows.
+    /// An error about the value of `key` that another part of Shoal found, such as an environment that no registry
+    /// knows.
     pub fn error_at(&self, key: &str, message: String) -> ConfigError {
         let values = self.config.to_table();
         let value = key.split_once('.').and_then(|(table, name)| values.get(table)?.get(name)).map(Value::to_string);
@@ -278,7 +284,7 @@ impl Loaded {
         ConfigError { value, ..ConfigError::new(place, key, Problem::Refused(message)) }
     }
 
-    /// Which of two keys was set last: a file is read from its top, and what was typed comes after it.
+    /// Which of two keys was set last: a file is read from its top, and overrides come after it.
     pub fn set_last<'a>(&self, one: &'a str, other: &'a str) -> &'a str {
         if self.places.keys.get(other) > self.places.keys.get(one) { other } else { one }
     }

@@ -1,7 +1,8 @@
 //! What a user asks for: TOML files, `--set` overrides, ranges, suggestions.
 //!
-//! [`schema`] declares every key once, with its type, default, limits, unit and meaning. From that declaration come the structs that the rest of
-//! Shoal reads, the checks of [`Config::load`], the errors, and the reference in `docs/configuration.md`.
+//! [`schema`] declares every key once, with its type, default, limits, unit and meaning. From that declaration come
+//! the structs that the rest of Shoal reads, the checks of [`Config::load`], the errors, and the reference in
+//! `docs/configuration.md`.
 
 mod advice;
 mod automatic;

@@ -1,7 +1,7 @@
 //! From `--set learner.batch_size=512` to entries.
 //!
-//! The value is TOML; for a key that takes text the quotes may be left out, because a shell would eat them. What a key of `[own]` takes is
-//! not known yet: there, what is no TOML is a text.
+//! The value is TOML. For a key that takes text the quotes may be left out, because a shell would eat them. The types
+//! of the keys of `[own]` are not known yet: a value of theirs that is no TOML is a text.
 
 use toml::Value;
 use toml::de::DeValue;
@@ -13,7 +13,7 @@ use super::key::Key;
 use super::key_type::NONE;
 use super::place::Place;
 
-/// Reads the overrides in their order; those that are not even assignments go to `errors`.
+/// Reads the overrides in their order; those that are no assignments go to `errors`.
 pub(crate) fn read(overrides: &[String], errors: &mut Vec<ConfigError>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (index, text) in overrides.iter().enumerate() {
@@ -50,7 +50,7 @@ fn parse(text: &str, key: Option<&Key>) -> Result<Value, Problem> {
     }
     match DeValue::parse(text) {
         Ok(value) => Ok(plain(value.get_ref())),
-        // One of `[own]`, or no key at all, which is refused by its name later.
+        // A key of `[own]`, or an unknown key, which is refused by its name later.
         Err(_) if key.is_none() && !is_quoted => Ok(Value::String(text.to_owned())),
         Err(_) if text.chars().all(|letter| letter.is_alphanumeric() || "_-./:".contains(letter)) => Ok(Value::String(text.to_owned())),
         Err(_) if key.is_some_and(|key| key.kind.is_list()) && !text.starts_with('[') => {

@@ -1,7 +1,8 @@
 //! Table `[own]`: the keys of an algorithm that a program adds.
 //!
 //! A configuration is read before anybody knows what such an algorithm declares, so its keys are checked where the
-//! algorithm is built ([`Config::resolve_own`]): by the same rules, with the same words, and at the same places of the file.
+//! algorithm is built ([`Config::resolve_own`]): by the same rules, with the same words, and at the same places of
+//! the file.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +21,8 @@ use crate::suggestion::nearest;
 /// Name of the table.
 pub(crate) const OWN: &str = "own";
 
-/// A key that an algorithm of a program's own uses: one of table `[own]`, or one of the library's that is not for all.
+/// A key that an algorithm of your own uses: a key of table `[own]`, or a key of the library that only some
+/// algorithms know.
 #[derive(Debug, Clone, Copy)]
 pub struct AlgorithmKey(Declared);
 
@@ -119,7 +121,7 @@ impl OwnConfig {
         value.unwrap_or_else(|| panic!("the algorithm reads own.{name} and does not declare it with that type among its keys"))
     }
 
-    /// The keys with their values as TOML, a line each.
+    /// The names of the keys with their values.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -136,11 +138,12 @@ pub struct AlgorithmKeyError {
 }
 
 impl Config {
-    /// Check the keys that the chosen algorithm declares, one that a program adds, and give those that nobody set their defaults.
+    /// Checks the keys that the chosen algorithm, one that a program adds, declares, and gives those that nobody set
+    /// their defaults.
     ///
     /// # Errors
-    /// A key of `[own]` that is not declared or has a value that is not allowed, and a key of the library that other algorithms
-    /// know, is not declared, and differs from its default.
+    /// A key of `[own]` that is not declared, or whose value is not allowed; or a key of the library that only other
+    /// algorithms know, that is not declared, and that differs from its default.
     pub fn resolve_own(&mut self, declared: &[AlgorithmKey]) -> Result<(), AlgorithmKeyError> {
         let own: Vec<(Key, Value)> = declared.iter().filter_map(AlgorithmKey::own).collect();
         let error = |key: &str, problem| AlgorithmKeyError { key: key.to_owned(), problem: Box::new(problem) };
@@ -171,9 +174,9 @@ impl Config {
         }
     }
 
-    /// Refuse keys that have an effect on others alone, but for those that were left at their defaults, which deceive nobody. What this
-    /// library's algorithms know was checked when the configuration was read; one that a program adds is taken to learn from
-    /// transitions, as [`Config::rows`] says.
+    /// Refuses keys that have an effect on other algorithms alone, unless they have their defaults, which deceive
+    /// nobody. For the algorithms of this library that was checked when the configuration was read; an algorithm that
+    /// a program adds counts as learning from transitions, as in [`Config::rows`].
     fn refuse_keys_of_others(&self, declared: &[AlgorithmKey]) -> Result<(), AlgorithmKeyError> {
         if Key::any_names(&self.algorithm.name) {
             return Ok(());

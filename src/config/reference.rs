@@ -11,12 +11,15 @@ use super::schema::TABLES;
 const INTRODUCTION: &str = "\
 # Configuration
 
-A run is described by a TOML file; `--set TABLE.KEY=VALUE` changes a key of it and wins.
-A key that neither sets has its default. `\"none\"` stands for an absent value, and `\"auto\"` for a number that is chosen for the machine when the run begins.
-Unknown keys, keys that have no effect on the chosen algorithm, values of another type and values outside their limits
-are refused, all at once, each with its place; so is a `--set` of a key that another one leaves without effect.
+A TOML file describes a run; `--set TABLE.KEY=VALUE` changes a key and wins over the file.
+A key that neither sets has its default. `\"none\"` stands for an absent value,
+and `\"auto\"` for a number that is chosen for the machine when the run begins.
 
-A complete file; saved as `task.toml`, it is trained by `shoal train task.toml`; `environment.id` alone has no default:
+What is wrong is refused all at once, each error with its place: unknown keys, values of another type or outside their limits,
+keys that have no effect on the chosen algorithm, and a `--set` of a key that another key leaves without effect.
+
+A complete file follows. Saved as `task.toml`, it is trained by `shoal train task.toml`.
+Only `environment.id` has no default:
 
 ```toml
 [run]
@@ -34,9 +37,9 @@ n_step = 3
 samples_per_insert = 16.0 # one update of 64 (learner.batch_size) for every four environment steps
 ```
 
-The files of the presets are in [configs](../configs/README.md), and which keys matter stands on the page of each algorithm,
-as of [DQN](dqn.md#settings).
-Words such as *fragment*, *slot*, *guest* and *segment*: [ARCHITECTURE.md](../ARCHITECTURE.md#words).
+The files of the presets are in [configs](../configs/README.md).
+The page of each algorithm says which keys matter for it, for instance [DQN](dqn.md#settings).
+[ARCHITECTURE.md](../ARCHITECTURE.md#words) explains words such as *fragment*, *slot*, *guest* and *segment*.
 ";
 
 const OF_ONES_OWN: &str = "
@@ -49,11 +52,12 @@ They are refused on every other algorithm.
 const IDLE_KEYS: &str = "
 ## Keys that another key disables
 
-A file may have them; `--set` of one is refused, unless a later `--set` is what disables it.
+A file may set them. A `--set` of one is refused, unless a later `--set` is what disables it.
 
 ";
 
-/// All keys with default, allowed values, unit and meaning, the conditions between keys, and which rest when, as Markdown.
+/// The reference as Markdown: all keys with default, allowed values, unit and meaning, the conditions between keys,
+/// and which keys another key disables.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for table in TABLES {

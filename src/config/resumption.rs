@@ -109,7 +109,7 @@ pub(super) fn is_fixed(table: &str, path: &str) -> bool {
     FIXED.contains(&table) || FIXED.contains(&path)
 }
 
-/// The values of those keys of `config` that `wanted` says of their table and their path.
+/// The values, by path, of the keys of `config` whose table and path `wanted` accepts.
 fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
     let keys = config.to_table().into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),

@@ -1,4 +1,4 @@
-//! The checks that concern several keys at once, each with the sentence that documents it.
+//! The conditions between several keys, each with the sentence that documents it.
 
 use super::key::Key;
 use super::schema::{
@@ -8,18 +8,20 @@ use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
 pub(crate) struct Rule {
-    /// The keys concerned; an error points at the first of them that was set, an override before the file.
+    /// The keys concerned. An error points at the first of them that an override sets, else at the first that the
+    /// file sets.
     pub(crate) keys: &'static [&'static str],
     /// The condition, for the reference.
     pub(crate) doc: &'static str,
-    /// The algorithms for which it has to hold; empty for all. One of a program's own is taken to learn from transitions.
+    /// The algorithms for which the condition has to hold; empty for all. Algorithms that a program adds count as
+    /// learning from transitions.
     pub(crate) algorithms: &'static [&'static str],
     /// What is wrong and what to do, if the condition does not hold.
     pub(crate) violation: fn(&Config) -> Option<String>,
 }
 
 impl Rule {
-    /// Whether it has to hold for `algorithm`.
+    /// Whether the condition has to hold for `algorithm`.
     pub(crate) fn concerns(&self, algorithm: &str) -> bool {
         let is_own = !Key::any_names(algorithm);
         self.algorithms.is_empty() || self.algorithms.contains(&algorithm) || is_own && self.algorithms == TRANSITION_ALGORITHMS
@@ -44,14 +46,14 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["replay.initial_priority", "algorithm.normalise_rewards", "replay.prioritized"],
-        doc: "Where `replay.prioritized`, `replay.initial_priority` is `\"max\"` with `algorithm.normalise_rewards`: actors know rewards as they \
-              are, and values as learners scale them, so that their errors would mean nothing.",
+        doc: "With `algorithm.normalise_rewards` and `replay.prioritized`, `replay.initial_priority` is `\"max\"`. Actors have unscaled \
+              rewards but values of scaled ones, so their temporal-difference errors would mean nothing.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let by_error = config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError;
             (by_error && config.algorithm.normalise_rewards).then(|| {
-                "with algorithm.normalise_rewards an actor's errors, of rewards as they are and values of scaled ones, mean nothing; use \
-                 replay.initial_priority = \"max\", or leave rewards as they are"
+                "with algorithm.normalise_rewards an actor has unscaled rewards but values of scaled ones, so its temporal-difference \
+                 errors mean nothing; use replay.initial_priority = \"max\", or set algorithm.normalise_rewards to false"
                     .into()
             })
         },
@@ -65,8 +67,8 @@ pub(crate) const RULES: &[Rule] = &[
             (batch_size > min_size).then(|| {
                 format!(
                     "learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat \
-                     transitions; lower learner.batch_size, or raise replay.min_size to at least {batch_size} (a run that goes on keeps its \
-                     own)"
+                     transitions; lower learner.batch_size, or raise replay.min_size to at least {batch_size} (a run that goes on keeps \
+                     its own)"
                 )
             })
         },
@@ -106,9 +108,9 @@ pub(crate) const RULES: &[Rule] = &[
             "algorithm.n_step",
             "learner.batch_size",
         ],
-        doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, which \
-              is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. With less, a single batch or flush \
-              would leave it.",
+        doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, \
+              which is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. A single batch or flush would \
+              overstep a narrower band.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (band, least) = (config.replay.error_band?, config.least_error_band()?);
@@ -131,8 +133,8 @@ pub(crate) const RULES: &[Rule] = &[
             "actor.attach_slots",
             "algorithm.n_step",
         ],
-        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots` (once, where `actor.count` is 0), so \
-              that no two flushes in flight share a slot.",
+        doc: "`replay.capacity` is at least the largest flush times `actor.count + actor.attach_slots` (once, where `actor.count` is 0), \
+              so that no two flushes in flight share a slot.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
@@ -168,7 +170,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["learner.split", "learner.count"],
-        doc: "With a `learner.split` the two learners of the halves are all, so `learner.count` is 1.",
+        doc: "With a `learner.split` there are two learners, one for each half, so `learner.count` is 1.",
         algorithms: &[],
         violation: |config| {
             let count = config.learner.count;
@@ -186,8 +188,8 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &[],
         violation: |config| {
             (config.learner.split != Split::None && config.actor.count == 0).then(|| {
-                "learner.split \"actor_critic\" contradicts actor.count 0, which runs everything in one process; set learner.split to \"none\" or \
-                 actor.count to at least 1"
+                "learner.split \"actor_critic\" contradicts actor.count 0, which runs everything in one process; set learner.split to \
+                 \"none\" or actor.count to at least 1"
                     .to_owned()
             })
         },
@@ -264,7 +266,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["learner.batch_size", "fragments.length_steps", "learner.count"],
-        doc: "`learner.batch_size` is a multiple of `fragments.length_steps` times `learner.count`: every learner takes as many whole fragments.",
+        doc: "`learner.batch_size` is a multiple of `fragments.length_steps` times `learner.count`: every learner takes the same number of \
+              whole fragments.",
         algorithms: &FRAGMENT_ALGORITHMS,
         violation: |config| {
             let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
@@ -275,8 +278,8 @@ pub(crate) const RULES: &[Rule] = &[
                     next => format!("use {next}"),
                 };
                 format!(
-                    "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps (fragments.length_steps) for each \
-                     of {count} learners (learner.count); {remedy}"
+                    "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps \
+                     (fragments.length_steps) for each of {count} learners (learner.count); {remedy}"
                 )
             })
         },
@@ -289,15 +292,16 @@ pub(crate) const RULES: &[Rule] = &[
             let (capacity, least) = (config.fragments.capacity?, config.least_fragments());
             (capacity < least).then(|| {
                 format!(
-                    "a fragments.capacity of {capacity} is less than the {least} fragments of one batch and of what the actors complete at once; \
-                     use at least {least}, or \"none\""
+                    "a fragments.capacity of {capacity} is less than the {least} fragments of one batch and of what the actors complete \
+                     at once; use at least {least}, or \"none\""
                 )
             })
         },
     },
     Rule {
         keys: &["fragments.replay_share", "learner.batch_size", "fragments.length_steps", "learner.count"],
-        doc: "`fragments.replay_share` is 0, or so large that one fragment at least of each learner's part of a batch is replayed, and one is not.",
+        doc: "`fragments.replay_share` is 0, or large enough that each learner's part of a batch has at least one replayed fragment, \
+              beside at least one new one.",
         algorithms: &["appo"],
         violation: |config| {
             let (share, part) = (config.fragments.replay_share, config.fragments_per_batch() / config.learner.count);
@@ -316,7 +320,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["fragments.replay_share", "fragments.on_full"],
-        doc: "`fragments.replay_share` is 0 with `fragments.on_full = \"drop_oldest\"`: actors that do not wait overwrite what was taken first.",
+        doc: "With `fragments.on_full = \"drop_oldest\"`, `fragments.replay_share` is 0: actors that do not wait overwrite fragments that \
+              were taken, so that few are left to replay.",
         algorithms: &["appo"],
         violation: |config| {
             let share = config.fragments.replay_share;
@@ -330,7 +335,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["fragments.retained", "fragments.replay_share"],
-        doc: "`fragments.retained` is only set where `fragments.replay_share` lets fragments be replayed.",
+        doc: "`fragments.retained` needs a `fragments.replay_share` above 0: without one, no fragment is replayed.",
         algorithms: &["appo"],
         violation: |config| {
             let idle = config.fragments.retained.filter(|_| config.fragments.replay_share == 0.0);
@@ -348,8 +353,8 @@ pub(crate) const RULES: &[Rule] = &[
             let (lag, interval) = (config.fragments.max_policy_lag_updates, config.learner.publish_interval_updates);
             (lag.saturating_add(1) < interval).then(|| {
                 format!(
-                    "with a fragments.max_policy_lag_updates of {lag} all fragments would be too old before the next parameters are published, \
-                     every {interval} updates (learner.publish_interval_updates); use at least {}",
+                    "with a fragments.max_policy_lag_updates of {lag} all fragments would be too old before the next parameters are \
+                     published, every {interval} updates (learner.publish_interval_updates); use at least {}",
                     interval - 1
                 )
             })
@@ -357,7 +362,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["algorithm.kl_target", "algorithm.target_interval_updates"],
-        doc: "`algorithm.kl_target` needs an `algorithm.target_interval_updates` of at least 2: with 1 the target network is the policy itself.",
+        doc: "`algorithm.kl_target` needs an `algorithm.target_interval_updates` of at least 2: with 1 the target network is the \
+              policy itself.",
         algorithms: &["appo"],
         violation: |config| {
             let target = config.algorithm.kl_target.filter(|_| config.algorithm.target_interval_updates == Some(1));
@@ -371,8 +377,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["algorithm.minibatches", "learner.batch_size", "learner.count"],
-        doc: "`algorithm.minibatches` is at most the steps of a learner's part of a batch, `learner.batch_size / learner.count`: each part of \
-              it has one at least.",
+        doc: "`algorithm.minibatches` is at most the number of steps that each learner has of a batch, `learner.batch_size / \
+              learner.count`, so that each minibatch has at least one.",
         algorithms: &["ppo"],
         violation: |config| {
             let (parts, steps) = (config.algorithm.minibatches, config.learner.batch_size / config.learner.count);
@@ -386,15 +392,15 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["learner.publish_interval_updates", "algorithm.epochs", "algorithm.minibatches"],
-        doc: "`learner.publish_interval_updates` divides `algorithm.epochs * algorithm.minibatches`, so that what a batch has taught is published \
-              before the next one is drawn.",
+        doc: "`learner.publish_interval_updates` divides `algorithm.epochs * algorithm.minibatches`, so that what was learned from a batch \
+              is published before the next batch is drawn.",
         algorithms: &["ppo"],
         violation: |config| {
             let (interval, updates) = (config.learner.publish_interval_updates, config.algorithm.epochs * config.algorithm.minibatches);
             (!(updates as u64).is_multiple_of(interval)).then(|| {
                 format!(
-                    "a learner.publish_interval_updates of {interval} does not divide the {updates} updates from a batch (algorithm.epochs times \
-                     algorithm.minibatches), so that the last of them would be published late; use 1, or {updates}"
+                    "a learner.publish_interval_updates of {interval} does not divide the {updates} updates from a batch \
+                     (algorithm.epochs times algorithm.minibatches), so that the last of them would be published late; use 1, or {updates}"
                 )
             })
         },
@@ -405,15 +411,15 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &[],
         violation: |config| {
             (config.adaptation.enabled && config.actor.count == 0).then(|| {
-                "adaptation.enabled fits a run to the machine, and with actor.count 0 everything runs in one process, the same on every machine; \
-                 set actor.count to at least 1"
+                "adaptation.enabled fits a run to the machine, and with actor.count 0 everything runs in one process, the same on every \
+                 machine; set actor.count to at least 1"
                     .to_owned()
             })
         },
     },
     Rule {
         keys: &["adaptation.fewest_actors", "adaptation.most_actors", "actor.count"],
-        doc: "Where `adaptation.enabled`, `actor.count` is from `adaptation.fewest_actors` to `adaptation.most_actors`.",
+        doc: "With `adaptation.enabled`, `actor.count` is from `adaptation.fewest_actors` to `adaptation.most_actors`.",
         algorithms: &[],
         violation: |config| {
             let (table, value) = (&config.adaptation, config.actor.count);
@@ -424,7 +430,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["adaptation.fewest_environments", "adaptation.most_environments", "actor.environments"],
-        doc: "Where `adaptation.enabled`, `actor.environments` is from `adaptation.fewest_environments` to `adaptation.most_environments`.",
+        doc: "With `adaptation.enabled`, `actor.environments` is from `adaptation.fewest_environments` to `adaptation.most_environments`.",
         algorithms: &[],
         violation: |config| {
             let (table, value) = (&config.adaptation, config.actor.environments);
@@ -435,8 +441,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["adaptation.smallest_batch", "adaptation.largest_batch", "learner.batch_size", "learner.count"],
-        doc: "Where `adaptation.enabled`, `adaptation.largest_batch` is `learner.batch_size` doubled at most seven times, \
-              `adaptation.smallest_batch` is it halved at most eight times, and a multiple of `learner.count`.",
+        doc: "With `adaptation.enabled`, `adaptation.largest_batch` is `learner.batch_size` doubled at most seven times; \
+              `adaptation.smallest_batch` is `learner.batch_size` halved at most eight times, and a multiple of `learner.count`.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (batch_size, learners, table) = (config.learner.batch_size, config.learner.count, &config.adaptation);
@@ -449,8 +455,8 @@ pub(crate) const RULES: &[Rule] = &[
                 None
             } else if !largest_fits {
                 Some(format!(
-                    "an adaptation.largest_batch of {} is not a learner.batch_size of {batch_size} that is doubled at most {} times; use {}, for \
-                     instance",
+                    "an adaptation.largest_batch of {} is not a learner.batch_size of {batch_size} that is doubled at most {} times; use \
+                     {}, for instance",
                     table.largest_batch.unwrap_or_default(),
                     MOST_HALVINGS - 1,
                     (0..=2).rev().map(doubled).find(|&batch_size| batch_size <= largest_batch_size()).unwrap_or(batch_size)
@@ -458,7 +464,8 @@ pub(crate) const RULES: &[Rule] = &[
             } else if !smallest_fits {
                 Some(format!(
                     "an adaptation.smallest_batch of {smallest} is not a learner.batch_size of {batch_size} that is halved at most \
-                     {MOST_HALVINGS} times and that {learners} learners (learner.count) can share equally; leave it out to try no smaller ones"
+                     {MOST_HALVINGS} times and that {learners} learners (learner.count) can share equally; leave it out to try no smaller \
+                     ones"
                 ))
             } else {
                 None
@@ -467,18 +474,18 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["adaptation.step_size", "adaptation.largest_batch", "learner.learning_rate"],
-        doc: "Where `adaptation.enabled`, the step size that `adaptation.step_size` comes to with `adaptation.largest_batch` is at most 1.",
+        doc: "With `adaptation.enabled`, the step size that `adaptation.step_size` gives for `adaptation.largest_batch` is at most 1.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
-            let (batch_size, learner) = (config.learner.batch_size, &config.learner);
-            let doublings = (config.largest_batch() as f64 / batch_size as f64).log2();
+            let learner = &config.learner;
+            let doublings = (config.largest_batch() as f64 / learner.batch_size as f64).log2();
             let others = [learner.learning_rate_end, config.algorithm.policy_learning_rate];
             let learning_rate = others.into_iter().flatten().fold(learner.learning_rate, f64::max);
             let largest = learning_rate * config.adaptation.step_size.factor(doublings as i8);
             (config.adaptation.enabled && largest > 1.0).then(|| {
                 format!(
-                    "by adaptation.step_size a learning rate of {learning_rate:?} becomes {largest:?} with batches of {} transitions, which \
-                     is above 1; lower the learning rate or adaptation.largest_batch, or set adaptation.step_size to none",
+                    "by adaptation.step_size a learning rate of {learning_rate:?} becomes {largest:?} with batches of {} transitions, \
+                     which is above 1; lower the learning rate or adaptation.largest_batch, or set adaptation.step_size to none",
                     config.largest_batch()
                 )
             })
@@ -486,21 +493,24 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         keys: &["machine.sentinel", "checkpoint.interval_s", "actor.count"],
-        doc: "`machine.sentinel` is `\"keep\"` only where `checkpoint.interval_s` is a number and `actor.count` is not 0: processes of a run without \
-              checkpoints, and the synchronous trainer, are killed with their supervisor, in the middle of what they do.",
+        doc: "`machine.sentinel = \"keep\"` needs a number of seconds in `checkpoint.interval_s` and an `actor.count` of at least 1. When \
+              their supervisor is killed, the synchronous trainer and the processes of a run without checkpoints are killed in the middle \
+              of what they do.",
         algorithms: &[],
         violation: |config| {
             let is_left_whole = config.checkpoint.interval_s.is_some() && config.actor.count > 0;
             (config.machine.sentinel == AfterSupervisor::Kept && !is_left_whole).then(|| {
-                "machine.sentinel = \"keep\" keeps runs whose processes leave in good order when their supervisor is killed, those with checkpoints \
-                 and actors; set checkpoint.interval_s to a number of seconds and actor.count to at least 1, or machine.sentinel to \"checkpoint\""
+                "machine.sentinel = \"keep\" keeps runs whose processes leave in good order when their supervisor is killed, those with \
+                 checkpoints and actors; set checkpoint.interval_s to a number of seconds and actor.count to at least 1, or \
+                 machine.sentinel to \"checkpoint\""
                     .into()
             })
         },
     },
 ];
 
-/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may be; 0 if there is none.
+/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may
+/// be; 0 if there is none.
 fn multiple_near(batch_size: usize, unit: usize) -> usize {
     let next = batch_size.next_multiple_of(unit);
     if next <= largest_batch_size() { next } else { unit * (largest_batch_size() / unit) }

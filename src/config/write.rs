@@ -10,7 +10,8 @@ impl Config {
         toml::Table::try_from(self).expect("every value of a configuration has a spelling in TOML")
     }
 
-    /// Every key that the algorithm knows, with its value, ready to be loaded again. What is absent is spelled `"none"`.
+    /// Every key that the algorithm knows, with its value, ready to be loaded again. What is absent is spelled
+    /// `"none"`.
     pub fn to_toml(&self) -> String {
         let values = self.to_table();
         let table_text = |table: &Table| {
@@ -125,7 +126,7 @@ mod tests {
         if config.learner.uses_gpu() {
             config.network.engine = super::super::schema::Engine::Torch;
         }
-        // Its ranges would leave little of what is to be drawn.
+        // The ranges of the adaptation would leave few configurations to draw.
         config.adaptation.enabled = false;
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
         if config.rows() == Rows::Fragments {

@@ -1,4 +1,4 @@
-//! Going on with a run in the memory in which it was kept.
+//! `shoal adopt`: goes on with a run in the memory in which its sentinel kept it.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::roles::supervisor::Resumption;
 use crate::run_name::RunName;
 use crate::telemetry::Console;
 
-/// Which run, and with what changed.
+/// The arguments of `shoal adopt`.
 #[derive(Args)]
 pub(crate) struct Adopt {
     /// The run: the process id that its supervisor had, or its folder.

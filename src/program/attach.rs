@@ -1,4 +1,4 @@
-//! Actors that join a running supervisor.
+//! `shoal attach`: actors that join a running supervisor.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use crate::roles::attached;
 use crate::run_name::RunName;
 use crate::segment::system;
 
-/// Which run, and how many actors.
+/// The arguments of `shoal attach`.
 #[derive(Args)]
 pub(crate) struct Attach {
-    /// The run: the process id of its supervisor, or its folder; `shoal inspect` lists those that run.
+    /// The run: the process id of its supervisor, or its folder. `shoal inspect` lists the runs under way.
     #[arg(default_value = "runs/latest", value_name = "PID or FOLDER")]
     run: RunName,
     /// The file that the supervisor wrote for its process id, instead of the id.
@@ -34,7 +34,7 @@ impl Attach {
             Some(path) => pid_in(path)?,
             None => self.run.supervisor(&registry)?,
         };
-        // What is certain to fail is refused once, and not once per actor.
+        // Refuses what is certain to fail once, and not once per actor.
         attached::become_ready(&registry, pid, self.actors.into())?;
         system::handle_stop_signals()?;
         let joined = |number| say(&format!("actor {number} has joined the run of supervisor {pid}"));

@@ -1,4 +1,4 @@
-//! What a shell needs to complete the command as it is typed.
+//! `shoal completions`: the script with which a shell completes the command as it is typed.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::end::{Code, SUCCESS};
 use super::print;
 
-/// For which shell.
+/// The arguments of `shoal completions`.
 #[derive(Args)]
 pub(crate) struct Completions {
     /// The shell.
@@ -17,7 +17,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Print what completes the program `T`, which was called as `typed`.
+    /// Prints the script that completes the program `T`, which was called as `typed`.
     pub(crate) fn run<T: CommandFactory>(&self, typed: Option<&OsStr>) -> Result<Code, anyhow::Error> {
         let name = typed.and_then(|typed| Path::new(typed).file_name()).map_or_else(|| "shoal".into(), OsStr::to_string_lossy);
         let mut script = Vec::new();

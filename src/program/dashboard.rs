@@ -1,4 +1,4 @@
-//! The dashboard: this user's runs in a browser.
+//! `shoal dashboard`: this user's runs in a browser.
 
 use std::io::Write;
 
@@ -9,14 +9,14 @@ use crate::dashboard::Dashboard;
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 
-/// Which run the link leads to, and on which port.
+/// The arguments of `shoal dashboard`.
 #[derive(Args)]
 pub(crate) struct ShowDashboard {
-    /// The run to show first, with those that lie beside it: the process id of its supervisor, or its folder, such as runs/latest; without
-    /// it, the newest in the folder `runs`.
+    /// The run to show first, with the runs beside it: the process id of its supervisor, or its folder, such as
+    /// runs/latest. Without it, the newest run in the folder `runs`.
     #[arg(value_name = "PID or FOLDER")]
     run: Option<RunName>,
-    /// Port of the loopback interface; any that is free with 0.
+    /// Port on the loopback interface; 0 takes any that is free.
     #[arg(long, default_value_t = 0)]
     port: u16,
 }

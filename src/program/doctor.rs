@@ -1,4 +1,4 @@
-//! What the machine offers.
+//! `shoal doctor`: what the machine offers, and what is missing.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::end::{Code, FAILURE, SUCCESS};
 use super::print::print;
 use crate::machine::{Machine, PythonSurvey, doctor};
 
-/// How the findings are shown.
+/// The arguments of `shoal doctor`.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// As JSON.

@@ -1,4 +1,4 @@
-//! How a program ends and what it tells meanwhile.
+//! How a program ends: its exit code, and the error that it prints.
 
 use std::io::Write;
 
@@ -7,39 +7,39 @@ use crate::segment::system;
 
 /// Exit code of a program.
 pub(crate) type Code = u8;
-/// It did what it was asked for.
+/// Success.
 pub(crate) const SUCCESS: Code = 0;
-/// It did not, and has said why.
+/// Failure; the reason is on standard error.
 pub(crate) const FAILURE: Code = 1;
 
-/// The exit code of a program that does what `work` does; an error is told first.
+/// The exit code of a program that does `work`; an error is printed first.
 pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
-    // Whoever started the program may ignore that children end, and a program inherits that: then nobody could wait for one. A file that is
-    // to grow beyond what `ulimit -f` says is an error, which has words, and no death.
+    // A parent may have set SIGCHLD to be ignored, which a program inherits: then nobody could wait for a child. And
+    // a file that would grow beyond `ulimit -f` shall be an error with a message, not the death of the process.
     system::keep_ended_children()
         .and_then(|()| system::survive_file_size_limit())
         .map_err(anyhow::Error::from)
         .and_then(|()| work())
         .unwrap_or_else(|error| {
-            // An error may quote what somebody else's run says of itself.
-            say(&format!("error: {}", harmless(&told(&error))));
+            // An error may quote what the run of another user says of itself.
+            say(&format!("error: {}", harmless(&with_causes(&error))));
             FAILURE
         })
 }
 
-/// The error with its causes, without those that it has told itself.
-fn told(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+/// The message of `error`, followed by those of its causes that it does not contain already.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut message = String::new();
     for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
-        if !told.contains(&cause) {
-            let colon = if told.is_empty() { "" } else { ": " };
-            told.push_str(&format!("{colon}{cause}"));
+        if !message.contains(&cause) {
+            let colon = if message.is_empty() { "" } else { ": " };
+            message.push_str(&format!("{colon}{cause}"));
         }
     }
-    told
+    message
 }
 
-/// A line on standard error.
+/// Prints a line on standard error.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -51,6 +51,6 @@ mod tests {
     #[test]
     fn a_cause_that_an_error_tells_itself_is_told_once() {
         let error = anyhow::anyhow!("the disk is full").context("cannot write a: the disk is full").context("no checkpoint");
-        assert_eq!(told(&error), "no checkpoint: cannot write a: the disk is full");
+        assert_eq!(with_causes(&error), "no checkpoint: cannot write a: the disk is full");
     }
 }

@@ -1,4 +1,4 @@
-//! Playing a saved policy.
+//! `shoal evaluate`: plays a saved policy.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::roles::player::{self, PlayError, Which};
 use crate::roles::supervisor::RunOutcome;
 use crate::segment::system;
 
-/// What to play, and for how long.
+/// The arguments of `shoal evaluate`.
 #[derive(Args)]
 pub(crate) struct Evaluate {
     /// A run folder (`runs/latest`) or a weights file.
@@ -26,14 +26,15 @@ pub(crate) struct Evaluate {
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which weights of a run folder; the last ones where there are no best ones [default: best].
+    /// Which weights of a run folder; the last ones if there are no best ones [default: best].
     #[arg(long, value_enum)]
     weights: Option<Weights>,
-    /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features mp4`. Native
-    /// environments and games of the Atari 2600 can be drawn, and those in Python that render.
+    /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features
+    /// mp4`. Native environments, games of the Atari 2600, and Python environments that render can be shown.
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
-    /// Steps of the video that are seen in a second, from 1 to 50: 30 for most, 5 for Catch-v0, 15 for Atari's.
+    /// Environment steps that the video shows per second, from 1 to 50: 30 suits most environments, 5 Catch-v0, 15
+    /// games of the Atari 2600.
     #[arg(long, value_name = "STEPS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=50), requires = "video")]
     video_speed: u16,
     /// As JSON, with every return.
@@ -61,7 +62,8 @@ impl Evaluate {
         player::become_ready(&self.path)?;
         let output = KeptOutput::keep()?;
         if self.video.is_some() {
-            // Whoever is killed leaves the beginning of a video behind. An environment that hangs is left to the second signal.
+            // A signal would leave half a video behind, so the first one only asks for the end. The second one ends
+            // an environment that hangs.
             system::handle_first_stop_signals()?;
         }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;

@@ -1,4 +1,4 @@
-//! This user's runs, and a look into one of them that does not disturb it.
+//! `shoal inspect`: lists this user's runs, or looks into one of them without disturbing it.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 
-/// Which run, and what of it.
+/// The arguments of `shoal inspect`.
 #[derive(Args)]
 pub(crate) struct Inspect {
-    /// The run: the process id of its supervisor, as the list shows it, or its folder, such as runs/latest; without it, all runs are
-    /// listed, and `--live` and `--transition` look into runs/latest.
+    /// The run: the process id of its supervisor, as the list shows it, or its folder, such as runs/latest. Without
+    /// it, all runs are listed, and `--live` and `--transition` look into runs/latest.
     #[arg(value_name = "PID or FOLDER")]
     run: Option<RunName>,
     /// As JSON.
@@ -55,7 +55,7 @@ impl Inspect {
                     print(&FolderReport::read(path)?, self.json)?;
                 }
                 (Ok(pid), _) => self.look(&registry, pid)?,
-                // Of a run that is not under way, or not to be seen here, its folder tells.
+                // The folder tells of a run that is not under way, or that cannot be seen from here.
                 (Err(_), RunName::Folder(path)) if !self.needs_segment() => print(&FolderReport::read(path)?, self.json)?,
                 (Err(error), _) => return Err(error.into()),
             },

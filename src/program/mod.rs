@@ -1,6 +1,6 @@
-//! The command line: what the programs of this package do, and what a program with algorithms or environments of its own does.
+//! The command line: the programs of this package, and programs with algorithms or environments of their own.
 //!
-//! Such a program is `shoal` that knows more names:
+//! A program with names of its own is `shoal` that knows more names:
 //!
 //! ```no_run
 //! # use shoal::prelude::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, ValuesMut};
@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! The only room that parses arguments; nothing in the library uses it.
+//! No other room parses arguments, and nothing in the library uses this one.
 
 mod adopt;
 mod attach;
@@ -58,11 +58,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment (`CartPole-v1`).
+    /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment
+    /// (`CartPole-v1`).
     Train(preset::TrainPreset),
     /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
-    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it (`machine.sentinel=keep`).
+    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it
+    /// (`machine.sentinel=keep`).
     Adopt(adopt::Adopt),
     /// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
     Attach(attach::Attach),
@@ -70,7 +72,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
     Dashboard(dashboard::ShowDashboard),
-    /// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 % confidence interval.
+    /// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 %
+    /// confidence interval.
     Evaluate(evaluate::Evaluate),
     /// Print what the machine offers, what is missing, and the commands that fix it.
     Doctor(doctor::Doctor),
@@ -80,13 +83,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print what completes this command in a shell: `source <(shoal completions bash)`.
+    /// Print a script with which a shell completes this command: `source <(shoal completions bash)`.
     Completions(completions::Completions),
 }
 
-/// The program `shoal` with what `add` adds to its catalogue: all commands, from the arguments of this process to its exit code.
+/// The program `shoal` with what `add` adds to its catalogue: all commands, from the arguments of this process to its
+/// exit code.
 ///
-/// To be called first in a `main`, before threads are started: it forks, and for environments in Python it may start the program anew.
+/// Call it first in `main`, before threads are started: it forks, and for environments in Python it may start the
+/// program anew.
 pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
     end::end(|| {
         let mut catalogue = Catalogue::default();
@@ -96,11 +101,12 @@ pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> E
     .into()
 }
 
-/// The program `shoal` in an interpreter that has loaded this library and [said so](crate::machine::Host::settle), from the arguments
-/// `typed`, its name first, to its exit code. `None` if it asks for libtorch and this build has none: then nothing has been done, and a
-/// build that has it may do it.
+/// The program `shoal` in an interpreter that has loaded this library and called
+/// [`Host::settle`](crate::machine::Host::settle): from the arguments `typed`, of which the first is the name of the
+/// program, to its exit code. `None` if it asks for libtorch and this build lacks it: then nothing has been done, and
+/// a build that has libtorch may do it.
 ///
-/// To be called once, before threads are started, without the interpreter's lock; afterwards the process should end.
+/// Call it once, before threads are started, without the interpreter's lock; afterwards the process should end.
 pub fn main_in_interpreter(typed: &[OsString]) -> Option<u8> {
     let mut lacks_libtorch = false;
     let code = end::end(|| {

@@ -1,4 +1,4 @@
-//! Arguments from the command line, with the way to say what was probably meant.
+//! Parses arguments, and says what was probably meant if they are wrong.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,17 +14,18 @@ pub(crate) fn typed() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
-/// What `typed` means, or the end of the program with what is wrong with it.
+/// The arguments in `typed`. If they are wrong, prints what is wrong and ends the process.
 pub(crate) fn parse<T: Parser>(typed: &[OsString]) -> T {
     let program = T::command();
     let command = typed.iter().skip(1).find_map(|word| program.find_subcommand(word));
-    // Or may yet be one that has.
+    // Without a command, a command that takes changes may have been meant.
     let takes_changes = command.is_none_or(|command| command.get_arguments().any(|argument| argument.get_long() == Some("set")));
     let goes_on = command.is_some_and(|command| ["resume", "adopt"].contains(&command.get_name()));
     T::try_parse_from(typed).unwrap_or_else(|error| if takes_changes { with_hint(error, typed, goes_on) } else { error }.exit())
 }
 
-/// The error with a hint, where an option was typed that is a key of the configuration; where a run `goes_on`, one that it may change.
+/// Adds a hint to `error` if a key of the configuration was typed as an option or without `--set`; if a run
+/// `goes_on`, a key that it may change.
 fn with_hint(mut error: Error, typed: &[OsString], goes_on: bool) -> Error {
     if let Some(change) = change_without_set(typed) {
         error.remove(ContextKind::SuggestedArg);
@@ -54,7 +55,7 @@ fn with_hint(mut error: Error, typed: &[OsString], goes_on: bool) -> Error {
     error
 }
 
-/// A change of a key that stands without `--set`.
+/// The `KEY=VALUE` that was typed without `--set`, if there is one.
 fn change_without_set(typed: &[OsString]) -> Option<String> {
     let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
     let change = |text: &str| {
@@ -64,12 +65,12 @@ fn change_without_set(typed: &[OsString]) -> Option<String> {
     words.windows(2).filter(|pair| pair[0] != "--set").find_map(|pair| change(&pair[1]))
 }
 
-/// `value` with the quotes that a shell takes again.
+/// `value` with the quotes that a shell needs.
 fn quoted(value: &str) -> String {
     word(Path::new(value))
 }
 
-/// What was typed after the option of this name.
+/// The value that was typed with or after the option of this name.
 fn value_after(name: &str, typed: &[OsString]) -> Option<String> {
     let typed = typed.iter().map(|argument| argument.to_string_lossy().into_owned());
     let typed = typed.skip_while(|argument| argument.split('=').next() != Some(name)).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! `shoal train`: trains with a file, with a preset found by its name or its environment, or in any environment with an algorithm; once, or
-//! with several seeds.
+//! `shoal train`: trains with a file, with a preset found by its name or its environment, or in any environment with
+//! an algorithm; once, or with several seeds.
 
 use std::path::Path;
 
@@ -64,8 +64,8 @@ impl TrainPreset {
         }
     }
 
-    /// What the argument names: an existing file; else an environment for which no preset has the algorithm of `--set`; else a preset;
-    /// else a file that is missing, if the argument looks like a path.
+    /// What the argument names: an existing file; else an environment for which no preset has the algorithm of
+    /// `--set`; else a preset; else a file that is missing, if the argument looks like a path.
     fn named(&self, catalogue: &Catalogue) -> Result<Named, anyhow::Error> {
         let path = self.train.argument();
         let argument = path.to_string_lossy();
@@ -133,14 +133,16 @@ impl TrainPreset {
     }
 }
 
-/// The id of the environment that `module:Class` or `module:Registered-v0` means; `None` if the module looks like a misspelt prefix.
+/// The id of the environment that `module:Class` or `module:Registered-v0` means; `None` if the module looks like a
+/// misspelt prefix.
 fn python_class(asked: &str) -> Option<String> {
     let (module, class) = asked.split_once(':')?;
     let prefix = if is_versioned(class) { "gymnasium" } else { "python" };
     (may_be_module(module) && !class.contains(':')).then(|| format!("{prefix}:{asked}"))
 }
 
-/// What to train instead of `preset` with `algorithm`, if lines of the preset are refused because they have no effect on that algorithm.
+/// What to train instead of `preset` with `algorithm`, if lines of the preset are refused because they have no effect
+/// on that algorithm.
 fn for_another_algorithm(preset: &Preset, algorithm: &str, errors: &ConfigErrors) -> Option<String> {
     let has_no_effect = |problem: &Problem| matches!(problem, Problem::WithoutEffect { .. });
     let lines = errors.0.iter().filter(|error| !error.place.is_override() && has_no_effect(&error.problem)).count();
@@ -156,7 +158,8 @@ fn for_another_algorithm(preset: &Preset, algorithm: &str, errors: &ConfigErrors
     })
 }
 
-/// The error about an argument that is no file, no preset, and no environment that a preset or a `--set` gives an algorithm.
+/// The error about an argument that is no file, no preset, and no environment that a preset or a `--set` gives an
+/// algorithm.
 fn nothing_of_that_name(path: &Path, algorithm: &str, catalogue: &Catalogue) -> anyhow::Error {
     let argument = path.to_string_lossy();
     anyhow::Error::msg(if path.is_dir() {
@@ -193,7 +196,8 @@ fn command_for(id: &str, algorithm: &str) -> String {
     format!("shoal train {id}{choice}")
 }
 
-/// Advice to train in the native environment of the same task as `id`, one of Gymnasium's, with its presets; `None` if there is none.
+/// Advice to train in the native environment of the same task as `id`, one of Gymnasium's, with its presets; `None`
+/// if there is none.
 fn without_python(id: &str) -> Option<String> {
     let native = environments::without_python(id)?;
     let presets: Vec<_> = Preset::find(native).iter().map(|preset| preset.name).collect();

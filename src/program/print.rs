@@ -1,14 +1,14 @@
-//! Answers on standard output.
+//! Prints answers on standard output.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Print for people, or as JSON.
+/// Prints `value` for people, or as JSON.
 pub(crate) fn print(value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
     write(&mut io::stdout(), value, json)
 }
 
-/// Print what is as it is for everybody.
+/// Prints `text`, which is the same for people and programs.
 pub(crate) fn print_text(text: &str) -> Result<(), anyhow::Error> {
     write_text(&mut io::stdout(), text)
 }
@@ -25,13 +25,15 @@ fn write_text(output: &mut impl Write, text: &str) -> Result<(), anyhow::Error> 
     }
 }
 
-/// The standard output, for one answer. What else this process prints meanwhile, as environments and what they import do at any time, goes
-/// to the standard error: a program that reads the answer would stumble over it.
+/// The standard output, kept for one answer. Whatever else this process prints meanwhile, as environments and the
+/// modules that they import do at any time, goes to the standard error: it would confuse a program that reads the
+/// answer.
 pub(crate) struct KeptOutput(File);
 
 impl KeptOutput {
     pub(crate) fn keep() -> io::Result<Self> {
-        // What environments start does not inherit it: whoever reads the answer would wait for the end of that, too.
+        // Close-on-exec: a program that an environment starts would otherwise hold the output open, and whoever reads
+        // the answer would wait for the end of that program.
         let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
         Ok(Self(File::from(output)))

@@ -1,4 +1,4 @@
-//! Going on with a run that has ended or was killed.
+//! `shoal resume`: goes on with a run that has ended or was killed.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::roles::supervisor::{Resumption, SupervisorError};
 use crate::telemetry::Console;
 
-/// Which run, from where, and with what changed.
+/// The arguments of `shoal resume`.
 #[derive(Args)]
 pub(crate) struct ResumeRun {
     /// The folder of the run.
@@ -22,7 +22,8 @@ pub(crate) struct ResumeRun {
     /// Change a key, for instance `--set run.stop_env_steps=2_000_000`; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Plan only: check everything, print the plan, start nothing. A run that is kept in memory is written to the disk for that.
+    /// Plan only: check everything, print the plan, start nothing. A run that is kept in memory is written to the
+    /// disk for that.
     #[arg(long)]
     check: bool,
 }

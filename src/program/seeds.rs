@@ -1,4 +1,4 @@
-//! The same run with several seeds.
+//! `shoal train --seeds`: one run for each of several seeds.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::segment::system;
 use crate::shell::word;
 use crate::telemetry::{Console, LATEST, RunFolder};
 
-/// Longest wait for a terminal that takes the lines of the seeds slowly, before the table.
+/// Longest wait, before the table is printed, for a terminal that is slow to take the lines about the seeds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Which seeds, and how many at a time.
+/// The options about seeds.
 #[derive(Args)]
 pub(crate) struct Seeds {
     /// Run once for each of these seeds, such as 1-5 or 1,3,8-10, and end in a table and a plot.
     #[arg(long, conflicts_with = "seed")]
     seeds: Option<SeedList>,
-    /// How many of them run at a time.
+    /// How many seeds run at a time.
     #[arg(
         long,
         value_name = "COUNT",
@@ -38,7 +38,8 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Whether each seed is a run of its own, which looks for itself what it needs.
+    /// Whether `--seeds` was given: each seed is then a run in a process of its own, which checks for itself what it
+    /// needs.
     pub(crate) fn are_asked_for(&self) -> bool {
         self.seeds.is_some()
     }
@@ -47,7 +48,7 @@ impl Seeds {
         self.seeds.as_ref().map_or(&[][..], SeedList::seeds)
     }
 
-    /// Refuse what only one run alone can do.
+    /// Refuses configurations that only a single run can have.
     pub(crate) fn check(&self, loaded: &Loaded) -> Result<(), anyhow::Error> {
         if loaded.config.run.resume == Resume::Auto {
             let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
@@ -56,14 +57,16 @@ impl Seeds {
         Ok(loaded.check_folder_has_no_home().map_err(|error| SupervisorError::Config(ConfigErrors(vec![error])))?)
     }
 
-    /// Let `loaded` be the configuration of the first seed, to be looked at alone, and say so.
+    /// Makes `loaded` the configuration of the first seed, of which alone a plan is made, and returns a note that
+    /// says so.
     pub(crate) fn begin_with_the_first(&self, loaded: &mut Loaded) -> String {
         loaded.config.run.seed = self.seeds()[0];
         self.unbind(loaded);
         format!("{:<11} {}, {} at a time; this is the plan of the first", "seeds", self.seeds().len(), self.jobs)
     }
 
-    /// Run all seeds, each as `loaded` says: the file that it comes from may be edited before the last of them begins.
+    /// Runs all seeds, each as `loaded` says: they read a copy, since the file may be edited before the last of them
+    /// begins.
     pub(crate) fn run(&self, mut loaded: Loaded, console: &Console) -> Result<Code, anyhow::Error> {
         let seeds = self.seeds();
         self.unbind(&mut loaded);
@@ -72,7 +75,7 @@ impl Seeds {
         let root = std::path::absolute(&loaded.config.run.folder)?;
         let (program, first) = Host::program()?;
         let folder = Launch::make_folder(&root, &name)?;
-        // Whoever begins the remaining seeds may do so from elsewhere.
+        // The remaining seeds may be begun from another folder.
         loaded.config.run.folder = root.display().to_string();
         let launch = Launch {
             program,
@@ -82,7 +85,7 @@ impl Seeds {
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
-        // The file that the seeds read no longer tells where this was written.
+        // Said here, since the copy that the seeds read no longer has the places where settings were written.
         if let Some(remark) = Prepared::remark_on_goal(&loaded) {
             say(&format!("{:<11} {remark}", "note"));
         }
@@ -90,7 +93,7 @@ impl Seeds {
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = follow(&launch, seeds, &loaded, console)?;
         let report = Report::read(&launch.folder, &ended);
-        // Before the table, which a terminal that was closed meanwhile does not take.
+        // The report is written before the table is printed: a terminal that was closed meanwhile takes no table.
         let written = report.write(&name);
         let printed = print(&report, false);
         if let Ok(files) = &written {
@@ -110,13 +113,14 @@ impl Seeds {
         })
     }
 
-    /// Let the kernel place several at a time: runs that start at the same moment do not see each other and could take the same cores.
+    /// Binds no seed to cores if several run at a time: runs that start at the same moment do not see each other and
+    /// could take the same cores.
     fn unbind(&self, loaded: &mut Loaded) {
         loaded.config.machine.affinity &= self.jobs == 1;
     }
 }
 
-/// Run all seeds, and show how far they are: a line for each that ends, and a live line below where there is a terminal.
+/// Runs all seeds and shows how far they are: a line for each that ends, and on a terminal a live line below.
 fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) -> Result<Vec<Ended>, anyhow::Error> {
     let run = &loaded.config.run;
     let mut progress = Progress::new(&launch.folder, seeds.len(), run.stop_env_steps, run.stop_wall_s);
@@ -136,12 +140,13 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
         Event::Running(_) => {}
     })?;
     console.clear_line();
-    // What follows is written past the console.
+    // The next lines are not written through the console.
     console.drain(PATIENCE);
     Ok(ended)
 }
 
-/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch` says.
+/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch`
+/// says.
 fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
     let (mut lines, mut left) = (Vec::new(), Vec::new());
     for &seed in seeds {

@@ -1,5 +1,5 @@
-//! The programs beside `shoal`: `supervisor`, and one for each of four commands. They know the algorithms and environments of this
-//! library alone.
+//! The programs beside `shoal`: `supervisor`, and one for each of four commands. They know the algorithms and
+//! environments of this library alone.
 
 use std::process::ExitCode;
 
@@ -27,7 +27,8 @@ enum SupervisorCommand {
     Doctor(doctor::Doctor),
     /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
-    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it (`machine.sentinel=keep`).
+    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it
+    /// (`machine.sentinel=keep`).
     Adopt(adopt::Adopt),
 }
 
@@ -70,7 +71,8 @@ struct DashboardProgram {
     command: super::dashboard::ShowDashboard,
 }
 
-/// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 % confidence interval.
+/// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 %
+/// confidence interval.
 #[derive(Parser)]
 #[command(version)]
 struct EvaluateProgram {

@@ -1,4 +1,4 @@
-//! Training: plan a run, start its processes, watch over them until it ends.
+//! Trains: plans a run, starts its processes, and watches over them until it ends.
 
 use std::path::{Path, PathBuf};
 
@@ -27,8 +27,9 @@ pub(crate) enum Begins {
 /// The arguments that say what to train.
 #[derive(Args)]
 pub(crate) struct Train {
-    /// The configuration, for instance `configs/cartpole_dqn.toml`. `shoal train` also takes a preset (`cartpole_dqn`) and an
-    /// environment: that of a preset (`CartPole-v1`), or any with `--set algorithm.name=sac`.
+    /// The configuration, for instance `configs/cartpole_dqn.toml`. `shoal train` also takes a preset
+    /// (`cartpole_dqn`), an environment with a preset (`CartPole-v1`), and with `--set algorithm.name=sac` any
+    /// environment.
     #[arg(required = true)]
     pub(crate) config: Option<PathBuf>,
     /// Change a key, for instance `--set learner.learning_rate=5e-4`; may be given several times.
@@ -37,10 +38,11 @@ pub(crate) struct Train {
     /// Seed of the run: the same as `--set run.seed=SEED`.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Name of the run, which the name of its folder has in it; without it, that of the configuration.
+    /// Name of the run, which becomes a part of the name of its folder. Without it, the name of the configuration.
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Plan only: check the configuration, the memory, the device, the environment and the run folder, print the plan, start nothing.
+    /// Plan only: check the configuration, the memory, the device, the environment and the run folder, print the
+    /// plan, start nothing.
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -98,8 +100,8 @@ impl Train {
     }
 }
 
-/// In an interpreter, refuses an engine that this build lacks. The Python package has a second build, which has libtorch; that build can
-/// then train from the beginning.
+/// In an interpreter, refuses an engine that this build lacks. The Python package has a second build, which has
+/// libtorch; that build can then train from the beginning.
 pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     if Host::of_this_process().is_none() {
         return Ok(());
@@ -108,7 +110,8 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
     devices.try_for_each(|device| networks::check_is_built(loaded.config.network.engine, device))
 }
 
-/// Whether this program starts itself anew before it trains as `loaded` says: for Python, or as the build that has libtorch.
+/// Whether this program starts itself anew before it trains as `loaded` says: for Python, or as the build that has
+/// libtorch.
 fn begins_anew(loaded: &Loaded) -> bool {
     match Host::of_this_process() {
         None => environments::request(&loaded.config).needs_python(),
@@ -116,8 +119,8 @@ fn begins_anew(loaded: &Loaded) -> bool {
     }
 }
 
-/// Trains as `loaded` says, from the beginning or from where `resumption` goes on; with `only_check` only plans that and prints the plan.
-/// Prints `notes` first.
+/// Trains as `loaded` says, from the beginning or from where `resumption` goes on; with `only_check` only plans that
+/// and prints the plan. Prints `notes` first.
 pub(super) fn start(
     loaded: Loaded,
     notes: &[String],

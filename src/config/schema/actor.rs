@@ -18,17 +18,18 @@ const _: () =
 table! {
     /// The processes that step environments.
     [actor] ActorConfig {
-        /// Actor processes; 0 runs everything in one process, reproducible bit for bit from the seed.
+        /// Actor processes. With 0 everything runs in one process, and the seed reproduces the run bit for bit.
         count: usize = 1, whole(0, MOST_ACTORS), "processes";
-        /// Environments that each actor steps with one batched inference.
+        /// Environments of each actor, which it steps with one batched inference.
         environments: usize = 8, whole(1, MOST_ENVIRONMENTS), "environments";
-        /// Transitions staged before a flush.
+        /// Transitions that an actor stages before it flushes them into the replay.
         flush_transitions: usize = 64, whole(1, 65_536), "transitions", only TRANSITION_ALGORITHMS;
-        /// Longest time a staged transition waits for its flush.
+        /// Longest time that a staged transition waits for a flush.
         flush_interval_ms: u64 = 50, whole(1, 60_000), "milliseconds", only TRANSITION_ALGORITHMS;
-        /// Environment steps taken at random, summed over all actors, before the policy is used.
+        /// Environment steps with random actions, summed over all actors, before the policy acts.
         random_steps: u64 = 1_000, at_least(0), "environment steps", only TRANSITION_ALGORITHMS;
-        /// Slots kept for actors that join with `attach` and for programs that use the replay as guests; none where `actor.count` is 0.
+        /// Slots kept for actors that join with `attach` and for programs that use the replay as guests; there are
+        /// none if `actor.count` is 0.
         attach_slots: usize = 8, whole(0, MOST_ATTACH_SLOTS as u64), "processes";
     }
 }

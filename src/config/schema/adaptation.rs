@@ -9,28 +9,32 @@ use crate::config::limits::{Limits, between, whole};
 use crate::config::{Choice, KeyType, Kind};
 
 table! {
-    /// The run fits itself to the machine while it is under way (docs/adaptation.md).
+    /// A run that fits itself to the machine while it trains (docs/adaptation.md).
     [adaptation] AdaptationConfig {
-        /// Try other numbers of actors, of their environments, and other batches in the first part of the run, and keep what is faster.
+        /// In the first part of the run, try other numbers of actors and of their environments, and other batches,
+        /// and keep what is faster.
         enabled: bool = false, Limits::Any, "";
         /// The fewest actors that are tried.
         fewest_actors: usize = 1, whole(1, MOST_ACTORS), "processes";
-        /// The most actors that are tried; `"none"` stands for two for each core that the run may use, or for `actor.count` if that is more;
-        /// for fewer where the replay has no room for what they insert at once, or fragments would be too old for learners.
+        /// The most actors that are tried. `"none"` takes two for each core that the run may use, or `actor.count`
+        /// if that is more; it takes fewer if the replay has no room for what so many insert at once, or if
+        /// fragments would be too old for learners.
         most_actors: Option<usize> = None, whole(1, MOST_ACTORS), "processes";
         /// The fewest environments of each actor that are tried.
         fewest_environments: usize = 1, whole(1, MOST_ENVIRONMENTS), "environments";
-        /// The most environments of each actor that are tried; `"none"` stands for four times `actor.environments`, for fewer as of actors.
+        /// The most environments of each actor that are tried. `"none"` takes four times `actor.environments`, or
+        /// fewer for the reasons given for `most_actors`.
         most_environments: Option<usize> = None, whole(1, MOST_ENVIRONMENTS), "environments";
-        /// The smallest batch that is tried; `"none"` stands for `learner.batch_size`.
+        /// The smallest batch that is tried. `"none"` takes `learner.batch_size`.
         smallest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
-        /// The largest batch that is tried; `"none"` stands for `learner.batch_size`, since a larger batch may learn less from as much.
+        /// The largest batch that is tried. `"none"` takes `learner.batch_size`, since larger batches may learn
+        /// less from the same data.
         largest_batch: Option<usize> = None, whole(1, LARGEST_BATCH), "transitions", only TRANSITION_ALGORITHMS;
-        /// What stays when the batch changes.
+        /// What stays the same when the batch changes.
         hold: Hold = Hold::SamplesPerInsert, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// How Adam's step size follows the batch.
         step_size: StepSize = StepSize::None, Limits::Any, "", only TRANSITION_ALGORITHMS;
-        /// The part of `run.stop_env_steps`, or of `run.stop_wall_s`, after which nothing is tried any more.
+        /// The part of `run.stop_env_steps`, or of `run.stop_wall_s`, after which nothing more is tried.
         freeze_after: f64 = 0.2, between(0.0, 1.0), "of the run";
     }
 }
@@ -48,17 +52,20 @@ impl KeyType for Hold {
 choice! {
     /// How the step size follows the batch.
     StepSize {
-        /// It stays as configured.
+        /// The step size stays as configured.
         None = "none",
-        /// It grows with the root of the batch, as the gradient's noise falls: the usual rule for Adam.
+        /// The step size grows with the square root of the batch, as the gradient's noise falls: the usual rule for
+        /// Adam.
         Sqrt = "sqrt",
-        /// It grows with the batch, as if the updates of several small batches were made at once: the usual rule for plain gradient descent.
+        /// The step size grows in proportion to the batch, as if the updates of several small batches were made at
+        /// once: the usual rule for plain gradient descent.
         Linear = "linear",
     }
 }
 
 impl StepSize {
-    /// What to multiply the configured step size by where the configured batch is doubled so often; negative where it is halved.
+    /// The factor on the configured step size for a batch that is the configured one doubled `doublings` times, or
+    /// halved so often if that is negative.
     pub fn factor(self, doublings: i8) -> f64 {
         let ratio = f64::from(doublings).exp2();
         match self {

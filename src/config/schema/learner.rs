@@ -14,48 +14,55 @@ table! {
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
-        /// Transitions per update, over all learners; steps of fragments where the algorithm learns from those. PPO's batch is what others
-        /// call a rollout, and an update takes one of its `algorithm.minibatches` parts.
+        /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. PPO's batch
+        /// is what other libraries call a rollout: an update takes one of its `algorithm.minibatches` parts.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size.
         learning_rate: f64 = 1e-3, positive_up_to(1.0), "";
-        /// Adam's step size at `run.stop_env_steps`, approached linearly; `"none"` keeps it constant.
+        /// Adam's step size at `run.stop_env_steps`, approached linearly. `"none"` keeps it constant.
         learning_rate_end: Option<f64> = None, between(0.0, 1.0), "";
-        /// Adam's first decay.
+        /// Adam's decay of the first moment.
         adam_beta1: f64 = 0.9, below(0.0, 1.0), "";
-        /// Adam's second decay.
+        /// Adam's decay of the second moment.
         adam_beta2: f64 = 0.999, below(0.0, 1.0), "";
-        /// Adam's denominator offset.
+        /// Offset of Adam's denominator.
         adam_epsilon: f64 = 1e-8, between(1e-30, 1.0), "";
-        /// Largest Euclidean norm of the gradient; `"none"` does not clip.
+        /// Largest Euclidean norm of the gradient. `"none"` does not clip.
         max_gradient_norm: Option<f64> = Some(10.0), positive(), "";
         /// Updates between two publications of the parameters.
         publish_interval_updates: u64 = 4, at_least(1), "updates";
-        /// Get the next batch ready in a thread of its own while the current one trains: worth a core where that takes long beside an
-        /// update. Priorities are then one update older when a batch is drawn, and fragments are taken a batch earlier.
+        /// Get the next batch ready in a thread of its own while the current one trains. This is worth a core if
+        /// getting a batch ready takes long beside an update. Priorities are then one update older when a batch is
+        /// drawn, and fragments are taken a batch earlier.
         prefetch: bool = false, Limits::Any, "", only ["dqn", "ddpg", "td3", "sac", "appo"];
-        /// Whether two learners share the algorithm by halves, each with networks of its own to train (docs/two-devices.md).
+        /// Whether two learners divide the algorithm between them, each with networks of its own to train
+        /// (docs/two-devices.md).
         split: Split = Split::None, Limits::Any, "", only ACTOR_CRITIC_ALGORITHMS;
-        /// Updates of a half between two times that it hands its parameters over to the other.
+        /// Updates after which a half of the algorithm hands its parameters to the other half.
         swap_interval_updates: u64 = 8, whole(1, 1_000_000), "updates", only ACTOR_CRITIC_ALGORITHMS;
-        /// Where the gradients are computed: one device for all learners, or one for each, separated by commas. Of two halves the critics' comes
-        /// first. CUDA numbers GPUs the fastest first, or as `doctor` lists them where `CUDA_DEVICE_ORDER=PCI_BUS_ID` is set.
-        device: String = "cpu".into(), Limits::Text { form: "\"cpu\" or \"cuda:N\" with the number of a GPU, or several, as \"cuda:0,cuda:1\"", accepts: are_devices }, "";
+        /// Where the gradients are computed: one device for all learners, or one for each, separated by commas.
+        /// With a `split`, the device of the critics comes first. CUDA numbers the fastest GPU first, or numbers
+        /// GPUs as `doctor` lists them if `CUDA_DEVICE_ORDER=PCI_BUS_ID` is set.
+        device: String = "cpu".into(),
+            Limits::Text {
+                form: "\"cpu\" or \"cuda:N\" with the number of a GPU, or several, as \"cuda:0,cuda:1\"",
+                accepts: are_devices
+            }, "";
     }
 }
 
 choice! {
     /// How learners divide an algorithm.
     Split {
-        /// They do not: each computes a part of every gradient.
+        /// Learners do not divide it: each computes a part of every gradient.
         None = "none",
-        /// Two learners: one of the critics, one of the policy.
+        /// Two learners: one trains the critics, one the policy.
         ActorCritic = "actor_critic",
     }
 }
 
 impl LearnerConfig {
-    /// Learner processes.
+    /// The number of learner processes.
     pub fn processes(&self) -> usize {
         match self.split {
             Split::None => self.count,
@@ -63,17 +70,17 @@ impl LearnerConfig {
         }
     }
 
-    /// The devices: one for all learners, or one for each.
+    /// The devices that are named: one for all learners, or one for each.
     pub fn devices(&self) -> Vec<&str> {
         self.device.split(',').map(str::trim).collect()
     }
 
-    /// Whether any of them is a GPU.
+    /// Whether any learner computes on a GPU.
     pub fn uses_gpu(&self) -> bool {
         self.devices().iter().any(|&device| device != "cpu")
     }
 
-    /// Whether all of them are.
+    /// Whether every learner computes on a GPU.
     pub fn uses_gpus_alone(&self) -> bool {
         self.devices().iter().all(|&device| device != "cpu")
     }

@@ -6,20 +6,21 @@ use crate::config::limits::{Limits, between, whole};
 table! {
     /// How the machine is used.
     [machine] MachineConfig {
-        /// Bind each learner to a core of its own, where one is left for the others, which share the rest. Where other programs or runs
-        /// take such a core, all are let go.
+        /// Bind each learner to a core of its own, if that leaves a core for the other processes, which share the
+        /// rest. If other programs or runs take such a core, all processes are unbound.
         affinity: bool = true, Limits::Any, "";
         /// Threads of libtorch inside each learner.
         torch_threads: usize = 1, whole(1, 256), "threads";
         /// Ask the kernel for huge pages under the segment.
         huge_pages: bool = true, Limits::Any, "";
-        /// Restarts granted to one process before the run is given up, or goes on without its visualizer; those of actors and learners while a
-        /// setting is on trial are not counted. With the trainer of a run with `actor.count = 0` the run ends.
+        /// Restarts granted to one process before the run is given up, or goes on without its visualizer. Restarts
+        /// of actors and learners while a setting is on trial are not counted. If the trainer of a run with
+        /// `actor.count = 0` dies, the run ends.
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
-        /// Time without a heartbeat after which a process counts as hung and is replaced; a run in which nothing advances for as long
-        /// although all have heartbeats is reported.
+        /// Time without a heartbeat after which a process counts as hung and is replaced. A run in which nothing
+        /// advances for as long although all processes have heartbeats is reported.
         hang_timeout_s: f64 = 60.0, between(0.1, 86_400.0), "seconds";
-        /// What becomes of a run with checkpoints whose supervisor was killed (docs/resume.md).
+        /// What the sentinel does with a run that has checkpoints when its supervisor was killed (docs/resume.md).
         sentinel: AfterSupervisor = AfterSupervisor::WrittenToDisk, Limits::Any, "";
     }
 }
@@ -27,10 +28,10 @@ table! {
 choice! {
     /// What the sentinel does with a run whose supervisor was killed.
     AfterSupervisor {
-        /// It writes a checkpoint, from which `shoal resume` goes on, and frees the memory.
+        /// The sentinel writes a checkpoint, from which `shoal resume` goes on, and frees the memory.
         WrittenToDisk = "checkpoint",
-        /// It keeps the run in memory until `shoal adopt` goes on with it there, without a look at the replay's rows, or somebody wants it on the
-        /// disk (`shoal resume`, or SIGTERM to the sentinel).
+        /// The sentinel keeps the run in memory. `shoal adopt` goes on with it there, without a look at the
+        /// replay's rows; `shoal resume`, or SIGTERM to the sentinel, has it written to the disk.
         Kept = "keep",
     }
 }

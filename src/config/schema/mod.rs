@@ -1,7 +1,8 @@
-//! The configuration as a user types it: one struct per TOML table, every key with its default, limits, unit and meaning.
+//! The configuration as a user types it: one struct per TOML table, every key with its default, limits, unit and
+//! meaning.
 //!
-//! Each table has a file of its own. A key is declared there and nowhere else (see `define.rs`): add a line, and the key is read and checked,
-//! suggested for near misses, and listed in the reference.
+//! Each table has a file of its own. A key is declared there and nowhere else (see `define.rs`): add a line, and the
+//! key is read and checked, suggested for near misses, and listed in the reference.
 
 mod actor;
 mod adaptation;

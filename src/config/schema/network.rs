@@ -7,13 +7,16 @@ use crate::config::limits::Limits;
 table! {
     /// The network that the algorithm trains.
     [network] NetworkConfig {
-        /// Convolutions before the hidden layers, each as `[channels, kernel, stride]`, without padding and with ReLU; only for observations of three dimensions (channels, height, width).
-        convolutions: Vec<[usize; 3]> = Vec::new(), Limits::Triples { longest: 16, least: 1, most: 1_024 }, "", only ["dqn", "appo", "ppo"];
+        /// Convolutions before the hidden layers, each as `[channels, kernel, stride]`, without padding and with
+        /// ReLU. Only for observations of three dimensions (channels, height, width).
+        convolutions: Vec<[usize; 3]> = Vec::new(),
+            Limits::Triples { longest: 16, least: 1, most: 1_024 }, "", only ["dqn", "appo", "ppo"];
         /// Units of each hidden layer.
         hidden: Vec<usize> = vec![256, 256], Limits::List { longest: 64, least: 1, most: 65_536 }, "units";
         /// Separate value and advantage streams after the last hidden layer (dueling).
         dueling: bool = false, Limits::Any, "", only ["dqn"];
-        /// Learn the value with a network of its own, of the same layers, instead of as one more output of the policy's. Actors do without it.
+        /// Learn the value with a network of its own, which has the same layers, instead of as one more output of
+        /// the policy's network. Actors do without the value's network.
         separate_value: bool = false, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// How large the first weights are.
         initialisation: Initialisation = Initialisation::FanIn, Limits::Any, "", only FRAGMENT_ALGORITHMS;
@@ -25,9 +28,11 @@ table! {
 choice! {
     /// How large the first weights are.
     Initialisation {
-        /// PyTorch's default: uniform in ±1/√fan_in, biases too. Each layer with ReLU gives a signal of two fifths of the size of what it was given.
+        /// PyTorch's default: weights and biases uniform in ±1/√fan_in. The output of a layer with ReLU has two
+        /// fifths of the size of its input.
         FanIn = "fan_in",
-        /// Layers with ReLU uniform in ±√(6/fan_in), without biases, so that a signal keeps its size (He et al. 2015); others as `fan_in`.
+        /// Layers with ReLU: weights uniform in ±√(6/fan_in), biases 0, so that a signal keeps its size (He et al.
+        /// 2015). Other layers: as `fan_in`.
         He = "he",
     }
 }

@@ -10,11 +10,11 @@ const LARGEST_CAPACITY: u64 = MAX_CAPACITY as u64;
 table! {
     /// The prioritized replay between actors and learners.
     [replay] ReplayConfig {
-        /// Transitions kept.
+        /// Transitions that the replay keeps.
         capacity: usize = 100_000, whole(64, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
         /// Children per node of the sum tree.
         fanout: usize = 16, Limits::OneOf(&FANOUTS), "children", only TRANSITION_ALGORITHMS;
-        /// Prioritized (Schaul et al. 2016) or uniform sampling.
+        /// Sample by priority (Schaul et al. 2016); `false` samples uniformly.
         prioritized: bool = true, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Exponent of the priorities.
         alpha: f64 = 0.6, between(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
@@ -24,15 +24,16 @@ table! {
         beta_end: f64 = 1.0, between(0.0, 1.0), "", only TRANSITION_ALGORITHMS;
         /// Environment steps over which beta grows linearly.
         beta_anneal_steps: u64 = 100_000, at_least(1), "environment steps", only TRANSITION_ALGORITHMS;
-        /// Added to the absolute temporal-difference error.
+        /// Constant that is added to the absolute temporal-difference error in a priority.
         priority_epsilon: f64 = 1e-2, positive_up_to(1_000.0), "", only TRANSITION_ALGORITHMS;
         /// Priority of a new transition.
         initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only TRANSITION_ALGORITHMS;
-        /// Transitions stored before the first sample.
+        /// Transitions stored before the first batch is sampled.
         min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
-        /// Transitions sampled per transition inserted; `"none"` lets both sides run free.
+        /// Transitions sampled per transition inserted. `"none"` lets actors and learners run freely.
         samples_per_insert: Option<f64> = Some(32.0), positive(), "samples per insert", only TRANSITION_ALGORITHMS;
-        /// How far the ratio may drift, in samples, before the faster side waits; `"none"` chooses it.
+        /// How far sampling may run ahead or fall behind by that ratio, in samples, before the faster side waits.
+        /// `"none"` chooses the band.
         error_band: Option<f64> = None, positive(), "samples", only TRANSITION_ALGORITHMS;
     }
 }

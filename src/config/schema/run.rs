@@ -3,7 +3,8 @@
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, at_least, finite, positive, positive_up_to};
 
-/// Characters of a run's name: of those that the name of its folder keeps, the seed that follows has the rest.
+/// Most characters of a run's name. The name of the run's folder keeps more, which leaves room there for the seed
+/// that follows.
 pub const MOST_NAME_CHARACTERS: usize = 64;
 
 table! {
@@ -11,14 +12,21 @@ table! {
     [run] RunConfig {
         /// Seed of everything random in the run.
         seed: u64 = 1, at_least(0), "";
-        /// Name of the run, which the name of its folder has in it. Empty: that of the configuration file.
-        name: String = String::new(), Limits::Text { form: "a name of at most 64 characters, or \"\"", accepts: |name| name.chars().count() <= MOST_NAME_CHARACTERS }, "";
+        /// Name of the run, which becomes a part of the name of its folder. Empty: the name of the configuration
+        /// file.
+        name: String = String::new(),
+            Limits::Text {
+                form: "a name of at most 64 characters, or \"\"",
+                accepts: |name| name.chars().count() <= MOST_NAME_CHARACTERS
+            }, "";
         /// Folder under which each run gets a folder of its own.
         folder: String = "runs".into(), Limits::Text { form: "the path of a folder", accepts: |path| !path.is_empty() }, "";
-        /// Stop after this many environment steps, summed over all actors. Steps under way are finished, one of each environment at most.
+        /// Stop after this many environment steps, summed over all actors. Steps under way are finished: at most
+        /// one in each environment.
         stop_env_steps: u64 = 1_000_000, at_least(1), "environment steps";
-        /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes with the same weights
-        /// confirm it: the lower end of the confidence interval of their mean must reach it, by more with each attempt (docs/evaluation.md).
+        /// Stop as soon as an evaluation's mean return reaches this and `evaluator.confirm_episodes` fresh episodes
+        /// with the same weights confirm it. They do if the lower end of the confidence interval of their mean
+        /// reaches it; each attempt has to prove more than the one before (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
         /// Stop this long after the start, without a last evaluation.
         stop_wall_s: Option<f64> = None, positive(), "seconds";
@@ -35,9 +43,10 @@ table! {
 choice! {
     /// What becomes of a run that was killed, or gave up.
     Resume {
-        /// A new run starts; `shoal resume FOLDER` goes on with the old one.
+        /// A new run starts. `shoal resume FOLDER` goes on with the old one.
         Never = "never",
-        /// The newest run of this name and seed goes on from its newest checkpoint, if it was killed or gave up, and has one (docs/resume.md).
+        /// The newest run of this name and seed goes on from its newest checkpoint, if it was killed or gave up,
+        /// and has one (docs/resume.md).
         Auto = "auto",
     }
 }
