@@ -155,7 +155,7 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
         }
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
         match folder.map(|folder| (folder, RunFolder::open(folder))) {
-            Some((folder, Ok(run))) if run.has_checkpoint() => {
+            Some((folder, Ok(run))) if run.saved_env_steps().is_some() => {
                 lines.push(format!("seed {seed} goes on with: shoal resume {}", word(folder)));
             }
             Some(_) => {}

@@ -288,11 +288,15 @@ impl RunFolder {
         let _ = fs::remove_dir_all(self.kept());
     }
 
-    /// Whether there is anything from which the run could go on.
-    pub fn has_checkpoint(&self) -> bool {
+    /// Environment steps of the newest complete checkpoint, as the name of its folder says; `None` if the run has nothing to go on from.
+    pub fn saved_env_steps(&self) -> Option<u64> {
         let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();
-        // Those that begin with a dot are not complete.
-        entries.into_iter().any(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        let named = entries.filter_map(|entry| {
+            let name = entry.file_name();
+            let (sequence, env_steps) = name.to_str()?.split_once("-step")?;
+            Some((sequence.parse::<u64>().ok()?, env_steps.parse::<u64>().ok()?))
+        });
+        named.max().map(|(_, env_steps)| env_steps)
     }
 
     /// Who ran this and how it ended: `run.json`.

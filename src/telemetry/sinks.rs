@@ -24,6 +24,7 @@ use super::summary::{EvaluatedWeights, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
+use crate::readable::grouped;
 
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -214,7 +215,7 @@ impl Sinks {
         self.progress.finish(snapshot);
         let saved = self.folder.best_weights().is_file() || self.folder.last_weights().is_file();
         let playable = saved && !reason.is_failure();
-        let may_go_on = self.folder.has_checkpoint() && !matches!(reason, StopReason::Failed(_) | StopReason::Solved);
+        let saved_env_steps = self.folder.saved_env_steps().filter(|_| !matches!(reason, StopReason::Failed(_) | StopReason::Solved));
         let goal = self.goal.as_ref().map(Goal::outcome);
         let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.context.config.run);
         let means = snapshot.clone().with_rates_of_training();
@@ -243,7 +244,12 @@ impl Sinks {
             charts: self.folder.charts(),
             losses: self.losses(),
             play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
-            resume: may_go_on.then(|| Program::current().resume(self.folder.path(), change)).flatten(),
+            resume: saved_env_steps.and_then(|saved| {
+                let command = Program::current().resume(self.folder.path(), change)?;
+                // A comment of the shell, so that the line can be typed as it is.
+                let loss = format!("  # from {} steps: nothing was saved since", grouped(saved));
+                Some(command + if saved < snapshot.env_steps { &loss } else { "" })
+            }),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();
         let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::checkpoint::{CheckpointError, RunCheckpoint};
+use crate::config::schema::RunConfig;
 use crate::config::{Config, repeats};
 use crate::telemetry::RunFolder;
 
@@ -55,5 +56,10 @@ impl EarlierSettings {
     /// Whether all that came since the checkpoint comes again with `config`.
     pub(super) fn come_again_with(&self, config: &Config) -> bool {
         !self.went_by.is_empty() && self.went_by.iter().all(|before| repeats(before, config))
+    }
+
+    /// Whether the last life of the run had limits for which `is_its` holds. Nobody knows if its configuration cannot be read.
+    pub(super) fn went_by(&self, is_its: impl Fn(&RunConfig) -> bool) -> bool {
+        self.went_by.last().is_some_and(|before| is_its(&before.run))
     }
 }

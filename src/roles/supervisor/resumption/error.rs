@@ -97,9 +97,9 @@ pub enum ResumeError {
     /// Its checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// It has come to its end, and nothing was changed that would let it go on.
+    /// It has as many environment steps as it is to have.
     #[error(
-        "the run in {} has ended after {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
+        "the run in {} has come to {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
          with more of them by `--set run.stop_env_steps=NUMBER`",
         folder.display()
     )]
@@ -111,9 +111,9 @@ pub enum ResumeError {
         /// The value of `run.stop_env_steps`.
         limit: u64,
     },
-    /// Its time is over, and nothing was changed that would let it go on.
+    /// It has taken as long as it may.
     #[error(
-        "the run in {} has ended after {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of them by \
+        "the run in {} has come to {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of them by \
          `--set run.stop_wall_s=NUMBER`",
         folder.display()
     )]

@@ -203,7 +203,7 @@ impl Resumption {
         Ok(goal.filter(|_| self.is_of_the_end()))
     }
 
-    /// Refuse a run that has reached its goal, or come to an end that `config` still asks for.
+    /// Refuse a run that has reached its goal, or come to a limit of `config` that is no news to it if it was killed.
     fn check_end(&self, config: &Config) -> Result<(), ResumeError> {
         if let Some(goal) = self.goal_reached(config)? {
             return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });
@@ -211,17 +211,19 @@ impl Resumption {
         let record = self.folder.record()?;
         let (env_steps, limit) = (self.checkpoint.manifest().env_steps, config.run.stop_env_steps);
         let wall_s = self.supervisor_record.wall_s;
-        // One that was killed at its very end still has weights to evaluate and a report to write.
-        if record.has_come_to_its_end() {
-            let folder = self.folder.path().into();
-            if env_steps >= limit {
-                return Err(ResumeError::Complete { folder, env_steps, limit });
-            }
-            if let Some(limit_s) = config.run.stop_wall_s.filter(|&limit_s| wall_s >= limit_s) {
-                return Err(ResumeError::OutOfTime { folder, wall_s, limit_s });
-            }
+        let folder = || self.folder.path().into();
+        // A run that was killed at its very end still has weights to evaluate and a report to write. One that had further to go when it was
+        // killed would only lose its replay.
+        let has_ended = record.has_come_to_its_end();
+        if env_steps >= limit && (has_ended || !self.settings.went_by(|before| before.stop_env_steps == limit)) {
+            return Err(ResumeError::Complete { folder: folder(), env_steps, limit });
         }
-        Ok(())
+        match config.run.stop_wall_s {
+            Some(limit_s) if wall_s >= limit_s && (has_ended || !self.settings.went_by(|before| before.stop_wall_s == Some(limit_s))) => {
+                Err(ResumeError::OutOfTime { folder: folder(), wall_s, limit_s })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Read what is read when the run goes on: its replay, where the checkpoint has that.
