@@ -8,7 +8,7 @@ use std::path::Path;
 
 use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
-use run_support::{segments_of, start};
+use run_support::{segments_of, start, try_kill};
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -46,6 +46,37 @@ fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
         give(0);
         let (code, said) = short_run();
         assert_eq!(code, Some(0), "without a limit: {said}");
+    });
+}
+
+#[test]
+fn what_dead_runs_have_left_is_not_in_the_way_of_the_next() {
+    in_a_mount_namespace("what_dead_runs_have_left_is_not_in_the_way_of_the_next", || {
+        let auto = &["run.resume=auto", "checkpoint.interval_s=0.2"];
+        let mut run = start(auto);
+        run.wait_for_log("checkpoint 000001");
+        let needed = std::fs::metadata(Path::new(SHARED_MEMORY).join(&segments_of(run.pid())[0][1..])).unwrap().len();
+        run.end_by(Signal::SIGTERM);
+        drop(run);
+        // Not for two of them.
+        give(needed + needed / 2);
+        let mut run = start(auto);
+        run.wait_for_log("checkpoint 000001");
+        while run.is_running() || !run.all_processes().is_empty() {
+            run.all_processes().into_iter().for_each(|process| _ = try_kill(process, Signal::SIGKILL));
+        }
+        assert_eq!(segments_of(run.pid()).len(), 1, "nobody was there to remove it");
+        let check = run.plan_to_resume();
+        assert!(check.contains("goes on from checkpoint"), "{check}");
+        run.resume(&[]);
+        run.wait_for_log("goes on from checkpoint");
+        // The sentinel frees its memory only after the next one has begun to wait for that.
+        run.signal(Signal::SIGKILL);
+        run.wait();
+        let log_bytes = run.log().len();
+        run.start_again(auto);
+        run.wait_for_log_after(log_bytes, "goes on from checkpoint");
+        run.end_by(Signal::SIGTERM);
     });
 }
 

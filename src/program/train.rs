@@ -133,9 +133,11 @@ pub(super) fn start(
     Prepared::become_ready(&loaded)?;
     // Only now: in becoming ready the program may have started itself anew, which would print them twice.
     notes.iter().for_each(|line| console.print(line));
-    let prepared = Prepared::new(loaded, catalogue)?;
-    let broken = || Resumption::of_a_broken_run(&prepared.loaded.config, &|text| console.print(text)).map_err(SupervisorError::from);
-    let mut resumption = resumption.map_or_else(broken, |resumption| Ok(Some(resumption)))?;
+    let mut prepared = Prepared::new(loaded, catalogue)?;
+    let mut resumption = match resumption {
+        None => prepared.find_broken_run(&|text| console.print(text))?,
+        named => named,
+    };
     let mut plan = prepared.plan(resumption.as_ref())?;
     if let Some(resumption) = &mut resumption {
         prepared.check_resumption(&plan, resumption)?;

@@ -52,7 +52,8 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     if let Err(errors) = planned.validate() {
         let ends = start(&planned).flags();
         let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
-        let message = format!("at the upper ends of its ranges, {ends}: {}", problems.join("; "));
+        let keys = "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch";
+        let message = format!("at the upper ends of its ranges, which {keys} say, {ends}: {}", problems.join("; "));
         return Err(refuse(loaded.error_at("adaptation.enabled", message)));
     }
     // The run is then the same where it goes on, or is started again, on a machine with other cores.
@@ -222,5 +223,6 @@ mod tests {
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
         assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
         assert!(refused.contains("replay.capacity of 1000"), "{refused}");
+        assert!(refused.contains("adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch say"), "{refused}");
     }
 }

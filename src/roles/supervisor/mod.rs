@@ -138,8 +138,6 @@ pub struct Prepared {
     planned: Config,
     /// What is tried to fit the run to the machine.
     ranges: Option<Ranges>,
-    /// What the machine offers.
-    pub machine: Machine,
     /// Since when the run counts its seconds.
     pub started: Instant,
 }
@@ -157,7 +155,6 @@ impl Prepared {
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
-        let machine = Machine::detect();
         let ranges = fitting::ranges(&loaded.config, crate::machine::cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let build = |device: &str| {
@@ -176,7 +173,7 @@ impl Prepared {
             return Err(refuse(loaded.error_at("algorithm.name", message)));
         }
         let catalogue = catalogue.clone();
-        Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, machine, started })
+        Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, started })
     }
 
     /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint that it begins with, which
@@ -237,15 +234,31 @@ impl Prepared {
         }
     }
 
-    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free now, and what
-    /// `resumption` has already.
+    /// The run of the same name that was killed or gave up, if `run.resume` says that this one is to go on with it. `say` is told what is
+    /// waited for.
+    ///
+    /// # Errors
+    /// Its newest checkpoint is damaged.
+    pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
+        let asked = Instant::now();
+        let found = Resumption::of_a_broken_run(&self.loaded.config, say)?;
+        // Others write a killed run to the disk meanwhile, and nobody trains.
+        self.started += asked.elapsed();
+        Ok(found)
+    }
+
+    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free once what dead runs
+    /// have left is removed, and what `resumption` has already.
     ///
     /// # Errors
     /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
-        // Without a registry there is nobody to make room for; a run that starts will say why it cannot open it.
-        let neighbours = Registry::existing().map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
-        let plan = Plan::new(&self.planned, &*self.algorithm, &self.machine.cores.by_preference, &neighbours);
+        // A run that starts will say why it cannot open the registry.
+        let registry = Registry::open().ok();
+        let swept = registry.as_ref().map_or_else(Vec::new, Registry::sweep);
+        let neighbours = registry.map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
+        let machine = Machine::detect();
+        let plan = Plan::new(&self.planned, &*self.algorithm, &machine.cores.by_preference, &neighbours);
         let mut plan = plan.map_err(|error| match error {
             PlanError::Layout(_) => refuse(self.beyond_any_segment(&error)),
             other => other.into(),
@@ -272,7 +285,8 @@ impl Prepared {
         if self.catalogue.algorithms().learns_from_bytes(&algorithm.name) && !algorithm.normalise_observations {
             plan.warn_of_float_images(&self.environment.observation);
         }
-        let budget = Budget::of(&self.machine);
+        plan.swept = swept;
+        let budget = Budget::of(&machine);
         let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
         plan.check(&Budget { bytes, ..budget })?;
         plan.allow_open_files()?;
@@ -292,7 +306,7 @@ impl Prepared {
     /// No folder can be made for the run, or it asks for videos or a device that are not to be had; and those of [`Session::start`] and
     /// [`Session::run`].
     pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<RunOutcome, SupervisorError> {
-        self.check_briefly(resumption.as_ref().map(|resumption| resumption.folder().path()))?;
+        self.check_briefly(resumption.as_ref().map(Resumption::folder))?;
         Session::start(self, plan, console, resumption)?.run()
     }
 

@@ -26,7 +26,8 @@ use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
 use crate::values::ValueType;
 
-/// Bytes for the configuration and the schema.
+/// Bytes for the configuration and the schema, and again for each half of it that the configuration takes, which is as long as what is
+/// handed to an environment. In such large steps, so that a run may go on in the same memory with a few changes.
 const DESCRIPTION_BYTES: usize = 64 << 10;
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
@@ -88,6 +89,8 @@ pub struct Plan {
     said: Vec<String>,
     title: String,
     run_folder: String,
+    /// Names of the segments of dead runs that were removed for it.
+    pub(super) swept: Vec<String>,
 }
 
 impl Plan {
@@ -117,7 +120,7 @@ impl Plan {
             frame_bytes,
             picture_bytes: slots.visualizers * Picture::LARGEST_SHOWN_BYTES,
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
-            description_bytes: DESCRIPTION_BYTES,
+            description_bytes: DESCRIPTION_BYTES * (1 + config.to_toml().len() / (DESCRIPTION_BYTES / 2)),
         })?;
         let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
         Ok(Self {
@@ -135,6 +138,7 @@ impl Plan {
             said: Vec::new(),
             title: format!("{} on {}", algorithm.name(), config.environment.id),
             run_folder: config.run.folder.clone(),
+            swept: Vec::new(),
         })
     }
 
@@ -241,8 +245,14 @@ impl Plan {
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let (config, sizes) = (&self.config, self.layout.sizes());
         let frames = |capacity| frames(config, sizes.stagers, self.stack, capacity);
-        let shortage =
-            Shortage { config, layout: &self.layout, least_frames: frames(0), is_fitted: self.ranges.is_some(), goes_on: self.goes_on };
+        let shortage = Shortage {
+            config,
+            layout: &self.layout,
+            least_frames: frames(0),
+            is_fitted: self.ranges.is_some(),
+            goes_on: self.goes_on,
+            available,
+        };
         let fitting = sizes.largest_capacity(available, frames);
         let advice = self.warning.iter().fold(shortage.advice(fitting), |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
@@ -369,6 +379,19 @@ mod tests {
         let plan = Plan::new(&config, &*algorithm, &[0, 1, 2, 3], &[]).unwrap();
         assert!(plan.to_string().contains("learner 0 (critics, core 0), learner 1 (policy, core 1)"), "{plan}");
         assert_eq!(plan.layout.sizes().learner_states(), 2);
+    }
+
+    #[test]
+    fn a_configuration_of_any_length_has_room_in_what_a_run_says_of_itself() {
+        let room = |length: usize| {
+            let plan = plan(|config| config.environment.python_path = "x".repeat(length));
+            plan.layout.section(Region::Description).length_bytes
+        };
+        assert_eq!(room(0), DESCRIPTION_BYTES);
+        assert_eq!(room(DESCRIPTION_BYTES / 4), DESCRIPTION_BYTES, "small changes leave the layout of a kept run as it is");
+        for length in [60_000, 70_000, 1_000_000] {
+            assert!(room(length) >= length + DESCRIPTION_BYTES / 2, "{length}");
+        }
     }
 
     #[test]

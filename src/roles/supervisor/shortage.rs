@@ -18,14 +18,18 @@ pub(super) struct Shortage<'a> {
     pub(super) is_fitted: bool,
     /// Whether it goes on, with what a checkpoint holds.
     pub(super) goes_on: bool,
+    /// Bytes that there are.
+    pub(super) available: usize,
 }
 
 impl Shortage<'_> {
     /// What to lower where `fitting` rows are the most that fit; `None` where not even the fewest do.
     pub(super) fn advice(self, fitting: Option<usize>) -> String {
         match (self.config.rows(), fitting) {
-            (Rows::Transitions, _) if self.goes_on => self.beside_what_stays("replay.capacity"),
-            (Rows::Fragments, None) if self.goes_on => self.beside_what_stays("fragments.length_steps"),
+            (Rows::Transitions, _) if self.goes_on => {
+                self.beside_what_stays("replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
+            }
+            (Rows::Fragments, None) if self.goes_on => self.beside_what_stays("fragments.length_steps", &[]),
             (_, None) => self.beside_the_replay(),
             (Rows::Transitions, Some(most)) => self.fewer_transitions(most),
             (Rows::Fragments, Some(most)) => self.fewer_fragments(most),
@@ -36,7 +40,12 @@ impl Shortage<'_> {
     fn fewer_transitions(self, most: usize) -> String {
         let config = self.config;
         let mut advice = lower("replay.capacity", self.layout.sizes().capacity, most);
-        let wanted = [("replay.min_size", config.replay.min_size), ("learner.batch_size", config.learner.batch_size)];
+        let largest_batch = config.adaptation.largest_batch.filter(|_| self.is_fitted).unwrap_or(0);
+        let wanted = [
+            ("replay.min_size", config.replay.min_size),
+            ("learner.batch_size", config.learner.batch_size),
+            ("adaptation.largest_batch", largest_batch),
+        ];
         let larger: Vec<String> =
             wanted.into_iter().filter(|&(_, count)| count > most).map(|(key, count)| format!("{key} from {count}")).collect();
         if !larger.is_empty() {
@@ -65,9 +74,21 @@ impl Shortage<'_> {
         format!("lower learner.batch_size, {length}{} or actor.attach_slots", self.keys_of_actors())
     }
 
-    /// What is left to lower in a run that goes on, whose networks and whose value of `key` stay.
-    fn beside_what_stays(self, key: &str) -> String {
-        format!("lower {} or actor.attach_slots: a run that goes on keeps its {key} and its networks", self.keys_of_actors())
+    /// What is left to lower in a run that goes on, whose networks and whose value of `key` stay; all of the `rows` do with it.
+    fn beside_what_stays(self, key: &str, rows: &[Region]) -> String {
+        let stays = format!("a run that goes on keeps its {key} and its networks");
+        let sizes = self.layout.sizes();
+        let regions = rows.iter().chain(&[Region::Parameters, Region::LearnerState, Region::Halves]);
+        let bytes: usize = regions.map(|&region| self.layout.section(region).length_bytes).sum();
+        // Frames whose number follows from the environments stay only with as many of these.
+        let frames_stay = sizes.frames > 0 && sizes.frames == self.least_frames;
+        if bytes > self.available || frames_stay {
+            let size = BinaryBytes(bytes as u64);
+            return format!(
+                "have it go on where more is free (`shoal inspect` lists the runs that have memory here): {stays}, which take {size}"
+            );
+        }
+        format!("lower {} or actor.attach_slots: {stays}", self.keys_of_actors())
     }
 
     /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
@@ -79,15 +100,19 @@ impl Shortage<'_> {
         });
         let (largest, bytes) = sizes.max_by_key(|&(_, bytes)| bytes).expect("a layout has regions");
         let (actors, networks) = (self.keys_of_actors(), self.keys_of_networks());
-        let keys = match largest {
-            Region::Staging if self.config.rows() == Rows::Fragments => format!("{actors}, actor.attach_slots or fragments.length_steps"),
-            Region::Staging => self.keys_of_flushes(),
-            Region::Gradients => format!("learner.count or {networks}"),
-            Region::Parameters | Region::LearnerState | Region::Halves => networks,
-            _ => format!("{actors} or actor.attach_slots"),
+        let remedy = match largest {
+            Region::Pictures => "set visualizer.enabled=false".to_owned(),
+            Region::Staging if self.config.rows() == Rows::Fragments => {
+                format!("lower {actors}, actor.attach_slots or fragments.length_steps")
+            }
+            Region::Staging => format!("lower {}", self.keys_of_flushes()),
+            Region::Gradients => format!("lower learner.count or {networks}"),
+            Region::Parameters | Region::LearnerState | Region::Halves => format!("lower {networks}"),
+            _ => format!("lower {actors} or actor.attach_slots"),
         };
-        let (name, size) = (largest.words(), BinaryBytes(bytes as u64));
-        format!("lower {keys}: not even the smallest replay fits, since the region {name} takes {size}")
+        let name = largest.words();
+        let size = BinaryBytes(bytes as u64);
+        format!("{remedy}: not even the smallest replay fits, since the region {name} takes {size}")
     }
 
     /// The keys by which there are fewer actors and environments at most.
@@ -233,10 +258,50 @@ mod tests {
         ] {
             let mut plan = plan(&large);
             plan.go_on();
-            let told = refusal(&plan, 64 << 10);
+            let told = refusal(&plan, plan.layout.total_bytes() as u64 - 1);
             let advice = "or lower actor.count, actor.environments or actor.attach_slots: a run that goes on keeps its";
             assert!(told.ends_with(&format!("{advice} {fixed} and its networks")), "{told}");
+            let told = refusal(&plan, 64 << 10);
+            assert!(told.contains("or have it go on where more is free") && !told.contains("actor."), "{told}");
+            assert!(told.contains(&format!("a run that goes on keeps its {fixed} and its networks, which take ")), "{told}");
         }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_not_advised_to_change_the_number_of_its_frames() {
+        let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
+        let images = EnvironmentSpec { observation, ..cartpole() };
+        let refusal_for = |capacity: usize| {
+            let config = config(|config| {
+                (config.actor.environments, config.replay.capacity) = (64, capacity);
+                config.network.convolutions = vec![[32, 8, 4], [64, 4, 2], [64, 3, 1]];
+            });
+            let mut plan = plan_for(&config, &images);
+            plan.go_on();
+            refusal(&plan, plan.layout.total_bytes() as u64 - 1)
+        };
+        let by_environments = refusal_for(1_000);
+        assert!(by_environments.contains("or have it go on where more is free"), "{by_environments}");
+        let by_capacity = refusal_for(1_000_000);
+        assert!(by_capacity.contains("or lower actor.count"), "{by_capacity}");
+    }
+
+    #[test]
+    fn what_pictures_and_batches_that_are_tried_take_is_advised_by_their_keys() {
+        let pictures = plan(&config(|config| (config.visualizer.enabled, config.network.hidden) = (true, vec![8])));
+        let refused = refusal(&pictures, 1 << 20);
+        assert!(refused.contains(", or set visualizer.enabled=false: not even the smallest replay fits"), "{refused}");
+
+        let large = config(|config| (config.learner.batch_size, config.replay.min_size) = (8_192, 20_000));
+        let mut plan = plan(&large);
+        let start = config(|config| {
+            (config.adaptation.enabled, config.adaptation.largest_batch, config.replay.min_size) = (true, Some(8_192), 20_000);
+        });
+        let [actors, environments, batch_size] = [1, 8, 8_192].map(|high| Range { low: 1, high });
+        plan.begin_with(&start, Ranges { actors, environments, batch_size });
+        let refused = refusal(&plan, 2 << 20);
+        let advice = "and replay.min_size from 20000 and adaptation.largest_batch from 8192 to no more than that";
+        assert!(refused.contains(advice), "{refused}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Session {
         let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
         let starting_point = if resumption.is_none() { prepared.starting_point()? } else { None };
         let registry = Registry::open()?;
-        let swept = registry.sweep();
+        let swept = plan.swept.clone();
         registry.check_free(std::process::id())?;
         let mut session = Self::allocate(prepared, plan, console, resumption, kept, starting_point.as_ref(), &registry)?;
         session.tell_beginnings(resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe)), &swept);
