@@ -1,11 +1,16 @@
 //! `supervisor --check`: what a run would stumble over is said before it starts, at the key that it follows from.
 
 mod namespaces;
+mod run_support;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use namespaces::{in_a_mount_namespace, mount};
+use nix::sys::signal::Signal;
+use run_support::{said, start};
 
 /// The supervisor on the preset of CartPole with `overrides`, in a folder of its own.
 fn supervisor(folder: &Path, arguments: &[&str]) -> Output {
@@ -109,6 +114,37 @@ fn a_run_folder_that_is_a_file_is_refused_by_its_key() {
         let said = refusal(folder.path(), &[&["--set", &change], flags].concat());
         assert!(said.contains("run.folder") && said.contains("results is no folder"), "{said}");
     }
+}
+
+#[test]
+fn a_run_that_goes_on_where_the_folder_around_it_cannot_be_written_is_refused_with_advice_that_helps() {
+    let name = "a_run_that_goes_on_where_the_folder_around_it_cannot_be_written_is_refused_with_advice_that_helps";
+    in_a_mount_namespace(name, || {
+        let mut run = start(&["checkpoint.interval_s=600"]);
+        run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+        run.end_by(Signal::SIGTERM);
+        let runs = run.folder.path().join("runs");
+        let folder = run.run_folder().canonicalize().unwrap();
+        for path in [&runs, &folder] {
+            mount(&["--bind", path.to_str().unwrap()], path);
+        }
+        mount(&["-o", "remount,bind,ro"], &runs);
+        for flags in [&["--check"][..], &[]] {
+            let output = run.command_to("resume", flags).output().unwrap();
+            let said = said(&output);
+            assert!(!output.status.success() && said.contains("no folder can be made in"), "{said}");
+            assert!(said.contains("make it writable, or move the run") && !said.contains("choose"), "{said}");
+        }
+        assert!(Command::new("umount").arg("--recursive").arg(&runs).status().unwrap().success());
+    });
+}
+
+#[test]
+fn a_configuration_that_is_longer_than_most_runs_as_its_check_says() {
+    let mut run = start(&[&format!("environment.python_path={}", "x".repeat(70_000))]);
+    run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::system;
+use crate::telemetry::RunFolder;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
@@ -45,7 +46,7 @@ impl Prepared {
                 }
             }
         }
-        let existing = resumption.map(|resumption| resumption.folder().path());
+        let existing = resumption.map(Resumption::folder);
         self.check_run_folder(existing)?;
         self.check_room(existing)?;
         resumption.map_or(Ok(()), Resumption::check_replay)?;
@@ -57,39 +58,53 @@ impl Prepared {
 
     /// What is tried whenever a run starts, because it costs nothing, or because only an attempt is certain. A run that goes on does so in
     /// the folder `existing`.
-    pub(super) fn check_briefly(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
+    pub(super) fn check_briefly(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
         self.check_run_folder(existing)?;
         self.check_videos()?;
         if needs_an_attempt(&self.loaded.config) { self.check_learner() } else { Ok(()) }
     }
 
-    /// Whether something can be made where the run's files will be: in its folder, if it has one and goes on.
-    fn check_run_folder(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
-        let (root, advice) =
-            (self.run_root(), if existing.is_some() { "make it writable" } else { "choose a run.folder that you may write to" });
-        if existing.is_none() {
+    /// Whether something can be made where the run's files will be: if it goes on, in the `existing` folder and among the charts beside it.
+    fn check_run_folder(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
+        let Some(folder) = existing else {
             self.loaded.check_folder_has_no_home().map_err(refuse)?;
+            let root = self.run_root();
+            if !root.is_dir() {
+                return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", root.display())));
+            }
+            self.check_is_utf8(&root, "choose another run.folder")?;
+            return self.check_is_writable(&root, "choose a run.folder that you may write to");
+        };
+        self.check_is_utf8(folder.path(), "rename it")?;
+        self.check_is_writable(folder.path(), "make it writable")?;
+        let charts = folder.charts().join(folder.id());
+        let nearest = charts.ancestors().find(|path| path.exists()).unwrap_or(&charts);
+        self.check_is_writable(nearest, "make it writable, or move the run")
+    }
+
+    fn check_is_utf8(&self, folder: &Path, advice: &str) -> Result<(), SupervisorError> {
+        match folder.canonicalize().ok().filter(|path| path.to_str().is_none()) {
+            None => Ok(()),
+            Some(path) => {
+                let path = path.display();
+                Err(self.refuse_folder(format!("the path {path} is not UTF-8, and the records of a run cannot hold it; {advice}")))
+            }
         }
-        let nearest = existing.unwrap_or(&root);
-        if !nearest.is_dir() {
-            return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", nearest.display())));
-        }
-        if let Some(path) = nearest.canonicalize().ok().filter(|path| path.to_str().is_none()) {
-            let advice = if existing.is_some() { "rename it" } else { "choose another run.folder" };
-            let path = path.display();
-            return Err(self.refuse_folder(format!("the path {path} is not UTF-8, and the records of a run cannot hold it; {advice}")));
-        }
-        // Permissions, a read-only disk, a quota: only an attempt knows them all. The folder goes at once.
-        match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(nearest) {
+    }
+
+    fn check_is_writable(&self, folder: &Path, advice: &str) -> Result<(), SupervisorError> {
+        // Permissions, a read-only disk, a quota: only an attempt knows them all. The new folder goes at once.
+        match tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(folder) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.refuse_folder(format!("no folder can be made in {}: {}; {advice}", nearest.display(), error.kind()))),
+            Err(error) => Err(self.refuse_folder(format!("no folder can be made in {}: {}; {advice}", folder.display(), error.kind()))),
         }
     }
 
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
-    fn check_room(&self, existing: Option<&Path>) -> Result<(), SupervisorError> {
+    fn check_room(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
         let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
-        let Ok(free) = free_bytes(existing.unwrap_or(&self.run_root())) else { return Ok(()) };
+        let folder = existing.map_or_else(|| self.run_root(), |folder| folder.path().to_path_buf());
+        let Ok(free) = free_bytes(&folder) else { return Ok(()) };
         if free >= needed {
             return Ok(());
         }
