@@ -84,7 +84,7 @@ impl Fitting {
     /// For a run that begins as it was prepared, or with what an earlier life of it had `found`; `None` where nothing is to be fitted.
     pub(super) fn new(prepared: &Prepared, found: Option<Found>) -> Result<Option<Self>, AdaptationError> {
         let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
-        let limiter = prepared.algorithm.experience().limiter();
+        let limiter = prepared.algorithm().experience().limiter();
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
         let begun = Found { home: start(config), counts: [0, 0] };

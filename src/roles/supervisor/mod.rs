@@ -36,6 +36,7 @@ pub use resumption::{ResumeError, Resumption};
 pub use session::Session;
 
 use neighbours::neighbours;
+use plan::Beginning;
 
 use std::path::Path;
 use std::time::Instant;
@@ -51,8 +52,8 @@ use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, ConfigErrors, Loaded, Rows};
 use crate::environments::{EnvironmentError, EnvironmentSpec};
 use crate::experience::fragment::FragmentShape;
-use crate::machine::Machine;
 use crate::machine::memory::Budget;
+use crate::machine::{Machine, cores};
 use crate::networks;
 use crate::rendezvous::Registry;
 use crate::roles::environments;
@@ -130,10 +131,8 @@ pub struct Prepared {
     pub environment: EnvironmentSpec,
     /// Names and versions of the software that the environment runs on; nothing for native ones.
     pub software: Vec<(String, String)>,
-    /// The algorithm, with room for all that the run may become.
-    pub algorithm: Box<dyn Algorithm>,
-    /// The same as learners have it whose devices are others than the first one's: those from number 1 on, in their order.
-    on_devices: Vec<Box<dyn Algorithm>>,
+    /// The algorithm, with room for all that the run may become, built for each device that `learner.device` names.
+    algorithms: Vec<Box<dyn Algorithm>>,
     /// The configuration that memory is planned for, where the run may become larger than it begins.
     planned: Config,
     /// What is tried to fit the run to the machine.
@@ -155,15 +154,15 @@ impl Prepared {
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
-        let ranges = fitting::ranges(&loaded.config, crate::machine::cores::usable_now());
+        let ranges = fitting::ranges(&loaded.config, cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let build = |device: &str| {
             let mut config = planned.clone();
             device.clone_into(&mut config.learner.device);
             catalogue.algorithms().build(&config, &environment).map_err(|error| about_algorithm(&loaded, &error))
         };
-        let mut on_devices = planned.learner.devices().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
-        let algorithm = on_devices.remove(0);
+        let algorithms = planned.learner.devices().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        let algorithm = &*algorithms[0];
         if planned.learner.split != Split::None && algorithm.handed_over() == 0 {
             let message = format!("the algorithm \"{}\" has no halves; set learner.split to \"none\"", algorithm.name());
             return Err(refuse(loaded.error_at("learner.split", message)));
@@ -173,7 +172,7 @@ impl Prepared {
             return Err(refuse(loaded.error_at("algorithm.name", message)));
         }
         let catalogue = catalogue.clone();
-        Ok(Self { loaded, catalogue, environment, software, algorithm, on_devices, planned, ranges, started })
+        Ok(Self { loaded, catalogue, environment, software, algorithms, planned, ranges, started })
     }
 
     /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint that it begins with, which
@@ -200,9 +199,14 @@ impl Prepared {
         Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
     }
 
-    /// The algorithm as the learner with this number has it.
+    /// The algorithm, for whoever does not ask on which device it computes.
+    pub fn algorithm(&self) -> &dyn Algorithm {
+        &*self.algorithms[0]
+    }
+
+    /// The algorithm on the device of the learner with this number: a single device serves all learners.
     fn algorithm_of_learner(&self, number: usize) -> &dyn Algorithm {
-        &**number.checked_sub(1).and_then(|other| self.on_devices.get(other)).unwrap_or(&self.algorithm)
+        self.algorithms.get(number).map_or_else(|| self.algorithm(), |algorithm| &**algorithm)
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs, and libtorch where they
@@ -253,39 +257,34 @@ impl Prepared {
     /// # Errors
     /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
+        let config = &self.loaded.config;
         // A run that starts will say why it cannot open the registry.
         let registry = Registry::open().ok();
         let swept = registry.as_ref().map_or_else(Vec::new, Registry::sweep);
         let neighbours = registry.map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let machine = Machine::detect();
-        let plan = Plan::new(&self.planned, &*self.algorithm, &machine.cores.by_preference, &neighbours);
+        let beginning = Beginning {
+            config,
+            ranges: self.ranges,
+            actors: self.found(resumption).map_or(config.actor.count, |found| found.home.actors),
+            usable_cores: cores::usable_now(),
+            goes_on: resumption.is_some(),
+        };
+        let plan = Plan::of_run(&self.planned, self.algorithm(), &machine.cores.by_preference, &neighbours, beginning);
         let mut plan = plan.map_err(|error| match error {
             PlanError::Layout(_) => refuse(self.beyond_any_segment(&error)),
             other => other.into(),
         })?;
-        plan.count_cores(crate::machine::cores::usable_now());
-        if let Some(ranges) = self.ranges {
-            plan.begin_with(&self.loaded.config, ranges);
-        }
-        if let Some(found) = self.found(resumption) {
-            plan.begin_with_actors(found.home.actors);
-        }
+        plan.swept = swept;
         if let Some(remark) = Self::remark_on_goal(&self.loaded) {
             plan.remark(remark);
         }
-        let environment = &self.loaded.config.environment;
-        if let Some(id) = environments::without_python(&environment.id).filter(|_| environment.keyword_arguments == "{}") {
+        if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }
-        if resumption.is_some() {
-            plan.go_on();
-        }
-        plan.warn_of_images(&self.loaded.config, &self.environment.observation);
-        let algorithm = &self.loaded.config.algorithm;
-        if self.catalogue.algorithms().learns_from_bytes(&algorithm.name) && !algorithm.normalise_observations {
-            plan.warn_of_float_images(&self.environment.observation);
-        }
-        plan.swept = swept;
+        let learns_from_bytes =
+            self.catalogue.algorithms().learns_from_bytes(&config.algorithm.name) && !config.algorithm.normalise_observations;
+        plan.warn_of_images(&self.environment.observation, learns_from_bytes);
         let budget = Budget::of(&machine);
         let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
         plan.check(&Budget { bytes, ..budget })?;
@@ -315,7 +314,7 @@ impl Prepared {
     /// # Errors
     /// The run has reached its goal or its end, a key differs that must not, or what was kept of it has other sizes.
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
-        Ok(resumption.check(&self.loaded.config, &*self.algorithm, plan.layout.sizes())?)
+        Ok(resumption.check(&self.loaded.config, self.algorithm(), plan.layout.sizes())?)
     }
 }
 

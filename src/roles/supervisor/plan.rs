@@ -63,6 +63,29 @@ pub enum PlanError {
     },
 }
 
+/// What a run begins with. Memory is planned for what it may become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beginning<'a> {
+    /// The configuration.
+    pub(super) config: &'a Config,
+    /// What is tried to fit the run to the machine; `None` if nothing is.
+    pub(super) ranges: Option<Ranges>,
+    /// Actors: those of the configuration, or as many as an earlier life of the run has found to be best.
+    pub(super) actors: usize,
+    /// Cores that there is time for: a control group may leave a run less than it has cores.
+    pub(super) usable_cores: usize,
+    /// Whether the run goes on, with what a checkpoint holds.
+    pub(super) goes_on: bool,
+}
+
+/// Something that is said with a plan.
+#[derive(Debug, Clone)]
+enum Note {
+    Remark(String),
+    /// Also part of the advice where the plan takes too much memory.
+    Warning(String),
+}
+
 /// A run before it starts.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -82,11 +105,10 @@ pub struct Plan {
     stack: usize,
     /// Whether the run goes on, with what a checkpoint holds.
     goes_on: bool,
-    warning: Option<String>,
     cores: usize,
     placed: String,
-    /// Remarks on what does not follow from the configuration.
-    said: Vec<String>,
+    /// What is said with the plan and does not follow from the configuration.
+    notes: Vec<Note>,
     title: String,
     run_folder: String,
     /// Names of the segments of dead runs that were removed for it.
@@ -100,6 +122,21 @@ impl Plan {
     /// # Errors
     /// A size that no segment can have.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
+        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: cores.len(), goes_on: false };
+        Self::of_run(config, algorithm, cores, neighbours, beginning)
+    }
+
+    /// Plan a run that may become what `config` describes, and has another `beginning`.
+    ///
+    /// # Errors
+    /// A size that no segment can have.
+    pub(super) fn of_run(
+        config: &Config,
+        algorithm: &dyn Algorithm,
+        cores: &[usize],
+        neighbours: &[Neighbour],
+        beginning: Beginning<'_>,
+    ) -> Result<Self, PlanError> {
         let slots = Slots::of(config);
         let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
         let frame_bytes = schema.frame_bytes();
@@ -127,49 +164,33 @@ impl Plan {
             layout,
             processes: slots.processes(placement.unwrap_or_default()),
             attach_slots: slots.attached(),
-            config: config.clone(),
-            ranges: None,
-            first_actors: config.actor.count,
+            config: beginning.config.clone(),
+            ranges: beginning.ranges,
+            first_actors: beginning.actors,
             stack,
-            goes_on: false,
-            warning: None,
-            cores: cores.len(),
+            goes_on: beginning.goes_on,
+            cores: cores.len().min(beginning.usable_cores),
             placed,
-            said: Vec::new(),
+            notes: Vec::new(),
             title: format!("{} on {}", algorithm.name(), config.environment.id),
             run_folder: config.run.folder.clone(),
             swept: Vec::new(),
         })
     }
 
-    /// Of its cores, count so many as there is time for: a control group may leave a run less of it.
-    pub(super) fn count_cores(&mut self, usable: usize) {
-        self.cores = self.cores.min(usable);
-    }
-
-    /// Of this plan for the upper ends of `ranges`, begin with the processes that `config` asks for.
-    pub(super) fn begin_with(&mut self, config: &Config, ranges: Ranges) {
-        self.ranges = Some(ranges);
-        self.config.clone_from(config);
-        self.begin_with_actors(config.actor.count);
-    }
-
-    /// Begin with so many actors.
-    pub(super) fn begin_with_actors(&mut self, actors: usize) {
-        self.first_actors = actors;
-    }
-
-    /// It is of a run that goes on, which keeps what a checkpoint holds.
-    pub(super) fn go_on(&mut self) {
-        self.goes_on = true;
-    }
-
     /// Say something more with the plan.
     pub(super) fn remark(&mut self, remark: String) {
-        self.said.push(remark);
+        self.notes.push(Note::Remark(remark));
     }
 
-    /// What there is to say of what the run begins with and of what it may become, and what else was said.
+    fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().filter_map(|note| match note {
+            Note::Warning(warning) => Some(warning),
+            Note::Remark(_) => None,
+        })
+    }
+
+    /// What there is to say of what the run begins with and of what it may become, and what else was remarked.
     fn remarks(&self) -> Vec<String> {
         let config = &self.config;
         let mut remarks = remarks(config, self.cores);
@@ -178,7 +199,10 @@ impl Plan {
             let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors");
             remarks.extend(told.map(|told| format!("at the upper ends of its ranges, {told}")));
         }
-        remarks.extend_from_slice(&self.said);
+        remarks.extend(self.notes.iter().filter_map(|note| match note {
+            Note::Remark(remark) => Some(remark.clone()),
+            Note::Warning(_) => None,
+        }));
         remarks
     }
 
@@ -187,12 +211,19 @@ impl Plan {
         self.run_folder = path.display().to_string();
     }
 
-    /// Say what it costs that a network of dense layers alone takes an image.
-    pub fn warn_of_images(&mut self, config: &Config, observation: &ObservationSpace) {
-        if !observation.is_image() || !config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
-            return;
+    /// Say what it costs that a network of dense layers alone takes an image, or that images come as floats to an algorithm that
+    /// `learns_from_bytes`.
+    pub(super) fn warn_of_images(&mut self, observation: &ObservationSpace, learns_from_bytes: bool) {
+        let for_dense_layers = self.warning_of_image_for_dense_layers(observation);
+        let warning = for_dense_layers.or_else(|| learns_from_bytes.then(|| self.warning_of_float_image(observation)).flatten());
+        self.notes.extend(warning.map(Note::Warning));
+    }
+
+    fn warning_of_image_for_dense_layers(&self, observation: &ObservationSpace) -> Option<String> {
+        if !observation.is_image() || !self.config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
+            return None;
         }
-        let algorithm = &config.algorithm.name;
+        let algorithm = &self.config.algorithm.name;
         let advice = match Key::find("network.convolutions") {
             Some(key) if !key.is_known_to(algorithm) => {
                 let others: Vec<_> = key.algorithms.iter().map(|other| format!("{other:?}")).collect();
@@ -200,26 +231,25 @@ impl Plan {
             }
             _ => "set network.convolutions".to_owned(),
         };
-        self.warning = Some(format!(
+        Some(format!(
             "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
              and learning from pixels this way rarely works; {advice}",
             lengths(observation),
             observation.len(),
             self.size_of_rows()
-        ));
+        ))
     }
 
-    /// Say what it costs that images come as floats, to an algorithm that would learn from bytes.
-    pub(super) fn warn_of_float_images(&mut self, observation: &ObservationSpace) {
+    fn warning_of_float_image(&self, observation: &ObservationSpace) -> Option<String> {
         let looks_like_one = observation.shape.len() == 3 && observation.len() >= LEAST_IMAGE_BYTES;
-        if self.warning.is_none() && observation.element == ValueType::F32 && looks_like_one {
-            self.warning = Some(format!(
+        (observation.element == ValueType::F32 && looks_like_one).then(|| {
+            format!(
                 "observations are {} floats: the replay's transitions take {}, and a quarter of that where an environment gives its images as \
                  bytes (uint8, from 0 to 255)",
                 lengths(observation),
                 self.size_of_rows()
-            ));
-        }
+            )
+        })
     }
 
     /// What the content of the replay takes.
@@ -230,7 +260,7 @@ impl Plan {
     /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
     ///
     /// # Errors
-    /// It may not, and the system allows no more.
+    /// Too few open files are allowed, and the limit cannot be raised.
     pub fn allow_open_files(&self) -> Result<(), PlanError> {
         let needed = 64 + 2 * self.layout.sizes().processes as u64;
         open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_processes() })
@@ -239,7 +269,7 @@ impl Plan {
     /// Refuse the plan if the segment does not fit, with what to lower so that it would.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The segment is larger than `budget`.
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
@@ -254,8 +284,27 @@ impl Plan {
             available,
         };
         let fitting = sizes.largest_capacity(available, frames);
-        let advice = self.warning.iter().fold(shortage.advice(fitting), |advice, warning| format!("{advice}; {warning}"));
+        let advice = self.warnings().fold(shortage.advice(fitting), |advice, warning| format!("{advice}; {warning}"));
         Err(PlanError::Memory { over, advice })
+    }
+
+    /// The keys by which there are fewer actors at most, however many environments each of them has.
+    fn keys_of_processes(&self) -> &'static str {
+        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
+    }
+
+    /// Processes of one role with the same cores, for people.
+    fn name(&self, alike: &[&PlannedProcess]) -> String {
+        let (first, last) = (alike[0], alike[alike.len() - 1]);
+        let name = if alike.len() == 1 { first.name() } else { format!("{}s {} to {}", first.role.name(), first.number, last.number) };
+        let cores = match first.cores.as_slice() {
+            [] => "any core".into(),
+            [core] => format!("core {core}"),
+            cores => format!("cores {}", core_list(cores)),
+        };
+        let is_half = first.role == Role::Learner && self.layout.sizes().halves() > 0;
+        let half = if is_half { format!("{}, ", Half::of(first.number).name()) } else { String::new() };
+        format!("{name} ({half}{cores})")
     }
 }
 
@@ -294,52 +343,31 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     }
 }
 
-impl Plan {
-    /// The keys by which there are fewer actors at most, however many environments each of them has.
-    fn keys_of_processes(&self) -> &'static str {
-        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
-    }
-
-    /// Processes of one role with the same cores, for people.
-    fn name(&self, alike: &[&PlannedProcess]) -> String {
-        let (first, last) = (alike[0], alike[alike.len() - 1]);
-        let name = if alike.len() == 1 { first.name() } else { format!("{}s {} to {}", first.role.name(), first.number, last.number) };
-        let cores = match first.cores.as_slice() {
-            [] => "any core".into(),
-            [core] => format!("core {core}"),
-            cores => format!("cores {}", core_list(cores)),
-        };
-        let is_half = first.role == Role::Learner && self.layout.sizes().halves() > 0;
-        let half = if is_half { format!("{}, ", Half::of(first.number).name()) } else { String::new() };
-        format!("{name} ({half}{cores})")
-    }
-}
-
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |name: &str, text: String| writeln!(formatter, "{name:<11} {text}");
-        line("training", format!("{}, seed {}, device {}", self.title, self.config.run.seed, self.config.learner.device))?;
-        line("folder", self.run_folder.clone())?;
+        let mut line = |name: &str, text: &dyn fmt::Display| writeln!(formatter, "{name:<11} {text}");
+        line("training", &format!("{}, seed {}, device {}", self.title, self.config.run.seed, self.config.learner.device))?;
+        line("folder", &self.run_folder)?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
             largest.map(|section| format!("{} {}", section.region.words(), BinaryBytes(section.length_bytes as u64))).collect();
-        line("segment", format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
+        line("segment", &format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
         let processes: Vec<&PlannedProcess> = self.processes.iter().filter(begins).collect();
         let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
-        line("processes", format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
-        line("cores", self.placed.clone())?;
+        line("processes", &format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
+        line("cores", &self.placed)?;
         if let Some(ranges) = &self.ranges {
-            line("fits itself", ranges.to_string())?;
+            line("fits itself", ranges)?;
         }
         for remark in self.remarks() {
-            line("note", remark)?;
+            line("note", &remark)?;
         }
         if !self.attach_slots.is_empty() {
-            line("attach", format!("room for {} more actors", self.attach_slots.len()))?;
+            line("attach", &format!("room for {} more actors", self.attach_slots.len()))?;
         }
-        if let Some(warning) = &self.warning {
-            line("warning", warning.clone())?;
+        for warning in self.warnings() {
+            line("warning", warning)?;
         }
         Ok(())
     }
@@ -353,7 +381,6 @@ fn lengths(observation: &ObservationSpace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::Range;
     use crate::algorithms::registry;
     use crate::environments::{self, EnvironmentSpec};
     use crate::machine::memory::Limit;
@@ -363,6 +390,15 @@ mod tests {
         change(&mut config);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
         Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap()
+    }
+
+    /// A plan for two learners on two cores, of which so many have time.
+    fn plan_of_two_learners(usable_cores: usize) -> Plan {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.learner.count, config.learner.batch_size) = (2, 256);
+        let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on: false };
+        Plan::of_run(&config, &*algorithm, &[0, 1], &[], beginning).unwrap()
     }
 
     fn plan_for(config: &Config, observation: ObservationSpace) -> Plan {
@@ -396,21 +432,10 @@ mod tests {
 
     #[test]
     fn cores_without_time_on_them_do_not_count() {
-        let mut plan = plan(|config| (config.learner.count, config.learner.batch_size) = (2, 256));
-        plan.count_cores(16);
+        let plan = plan_of_two_learners(16);
         assert!(plan.to_string().contains("on 2 cores") && plan.remarks().is_empty(), "{plan}");
-        plan.count_cores(1);
+        let plan = plan_of_two_learners(1);
         assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
-    }
-
-    #[test]
-    fn what_was_said_with_a_plan_stays_whatever_the_plan_is_told_after() {
-        let mut plan = plan(|_| {});
-        plan.remark("said before".into());
-        plan.count_cores(1);
-        let [actors, environments, batch_size] = [2, 16, 64].map(|high| Range { low: 1, high });
-        plan.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
-        assert!(plan.to_string().contains("note        said before"), "{plan}");
     }
 
     #[test]
@@ -436,25 +461,25 @@ mod tests {
         };
         let mut config = Config::for_environment("Image-v0");
         config.replay.capacity = 76_800;
-        let mut plan = plan_for(&config, floats(&[4, 84, 84], 255.0));
-        plan.warn_of_images(&config, &floats(&[4, 84, 84], 255.0));
+        let floats_plan = plan_for(&config, floats(&[4, 84, 84], 255.0));
+        let mut plan = floats_plan.clone();
+        plan.warn_of_images(&floats(&[4, 84, 84], 255.0), true);
         let said = plan.to_string();
         // Two observations of 28,224 floats of 4 bytes and a line of other fields, 76,800 times.
         assert!(said.contains("warning     observations are images of 4 x 84 x 84 bytes") && said.contains("take 16.15 GiB"), "{said}");
         let refused = plan.check(&Budget { bytes: 1 << 30, limit: Limit::SharedMemory { used_bytes: 0 } }).unwrap_err().to_string();
         assert!(refused.contains("lower replay.capacity") && refused.contains("images of 4 x 84 x 84 bytes"), "{refused}");
 
-        plan.warning = None;
-        plan.warn_of_images(&config, &floats(&[28_224], 255.0));
-        plan.warn_of_images(&config, &floats(&[84, 84], 1.0));
-        assert_eq!(plan.warning, None, "a vector and a box of other numbers are no images");
-        config.network.convolutions = vec![[32, 8, 4]];
-        plan.warn_of_images(&config, &ObservationSpace::bytes(&[4, 84, 84]));
-        assert_eq!(plan.warning, None, "convolutions are what images want");
-        plan.warn_of_float_images(&ObservationSpace::bytes(&[4, 84, 84]));
-        plan.warn_of_float_images(&floats(&[28_224], 1.0));
-        assert_eq!(plan.warning, None, "bytes and vectors are as small as they can be");
-        plan.warn_of_float_images(&floats(&[4, 84, 84], 1.0));
+        let mut plan = floats_plan;
+        plan.warn_of_images(&floats(&[28_224], 255.0), true);
+        plan.warn_of_images(&floats(&[84, 84], 1.0), true);
+        assert!(plan.notes.is_empty(), "a vector and a box of other numbers are no images, and as small as they can be");
+        plan.warn_of_images(&floats(&[4, 84, 84], 1.0), false);
+        assert!(plan.notes.is_empty(), "the algorithm learns from floats");
+        plan.config.network.convolutions = vec![[32, 8, 4]];
+        plan.warn_of_images(&ObservationSpace::bytes(&[4, 84, 84]), true);
+        assert!(plan.notes.is_empty(), "convolutions are what images want, and bytes as small as they can be");
+        plan.warn_of_images(&floats(&[4, 84, 84], 1.0), true);
         let said = plan.to_string();
         assert!(said.contains("4 x 84 x 84 floats") && said.contains("take 16.15 GiB, and a quarter of that"), "{said}");
     }

@@ -102,7 +102,7 @@ impl Prepared {
 
     /// Whether the disk has room for the best weights, the last ones, and the file that replaces either.
     fn check_room(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
-        let needed = 3 * size_of::<f32>() as u64 * self.algorithm.sizes().published as u64;
+        let needed = 3 * size_of::<f32>() as u64 * self.algorithm().sizes().published as u64;
         let folder = existing.map_or_else(|| self.run_root(), |folder| folder.path().to_path_buf());
         let Ok(free) = free_bytes(&folder) else { return Ok(()) };
         if free >= needed {

@@ -10,49 +10,65 @@ const SLOW_TARGET_UPDATES: f64 = 10_000.0;
 
 /// Remarks on what `config` asks for, on this many cores; none where it is well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
-    let (actors, learners) = (config.actor.count, config.learner.processes());
-    let mut remarks = Vec::new();
-    remarks.extend(fragments_that_wait(config, actors.max(1) * config.actor.environments, "actor.environments or actor.count"));
-    remarks.extend(slow_target(config));
-    remarks.extend(no_update(config));
-    remarks.extend(no_checkpoint(config));
-    if actors == 0 {
-        return remarks;
+    let environments = config.actor.count.max(1) * config.actor.environments;
+    let of_all_runs = [
+        fragments_that_wait(config, environments, "actor.environments or actor.count"),
+        slow_target(config),
+        no_update(config),
+        no_checkpoint(config),
+    ];
+    // A synchronous run is one process, whatever the keys say.
+    let of_processes = match config.actor.count {
+        0 => [None, None, None],
+        _ => [learners_in_turns(config, cores), small_shares(config), actors_in_turns(config, cores)],
+    };
+    of_all_runs.into_iter().chain(of_processes).flatten().collect()
+}
+
+/// More learners than cores take turns.
+fn learners_in_turns(config: &Config, cores: usize) -> Option<String> {
+    let learners = config.learner.processes();
+    if learners <= cores {
+        return None;
     }
-    if config.learner.split != Split::None {
-        if learners > cores && config.learner.device_of(0) == config.learner.device_of(1) {
-            remarks
-                .push(format!("the two halves of learner.split take turns on {}; one learner does as much there", counted(cores, "core")));
-        }
-    } else if learners > cores {
-        remarks.push(format!(
-            "{learners} learners on {} wait for each other's turn; more than learner.count={cores} do not pay here",
-            counted(cores, "core")
+    let on_cores = counted(cores, "core");
+    if config.learner.split == Split::None {
+        return Some(format!(
+            "{learners} learners on {on_cores} wait for each other's turn; more than learner.count={cores} do not pay here"
         ));
     }
+    (config.learner.device_of(0) == config.learner.device_of(1))
+        .then(|| format!("the two halves of learner.split take turns on {on_cores}; one learner does as much there"))
+}
+
+/// Learners may have too little to compute to be faster together than one alone.
+fn small_shares(config: &Config) -> Option<String> {
+    let learners = config.learner.processes();
     let each = config.transitions_per_learner(learners);
-    if config.learner.split == Split::None && learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER {
-        remarks.push(format!(
+    (config.learner.split == Split::None && learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER).then(|| {
+        format!(
             "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
              do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"
-        ));
+        )
+    })
+}
+
+/// More actors than there are cores for take turns.
+fn actors_in_turns(config: &Config, cores: usize) -> Option<String> {
+    let actors = config.actor.count;
+    let learners = config.learner.processes();
+    let on_cores = counted(cores, "core");
+    if config.replay.samples_per_insert.is_some() {
+        return (actors > cores)
+            .then(|| format!("{actors} actors on {on_cores} pay only where environments sleep, such as a simulator elsewhere"));
     }
-    if config.replay.samples_per_insert.is_none() {
-        if actors + learners > cores {
-            remarks.push(format!(
-                "{} and {} compute all the time, on {}; with replay.samples_per_insert actors wait when learners cannot follow",
-                counted(actors, "actor"),
-                counted(learners, "learner"),
-                counted(cores, "core")
-            ));
-        }
-    } else if actors > cores {
-        remarks.push(format!(
-            "{actors} actors on {} pay only where environments sleep, such as a simulator elsewhere",
-            counted(cores, "core")
-        ));
-    }
-    remarks
+    (actors + learners > cores).then(|| {
+        format!(
+            "{} and {} compute all the time, on {on_cores}; with replay.samples_per_insert actors wait when learners cannot follow",
+            counted(actors, "actor"),
+            counted(learners, "learner")
+        )
+    })
 }
 
 /// Where fragments are taken once, those of more environments than a batch has fragments wait for later ones. `keys` say how many

@@ -118,7 +118,7 @@ impl Salvage<'_> {
         if Segment::identity_of(segment.name()).ok().as_ref() != Some(segment.identity()) {
             return Err("its memory has no name any more".into());
         }
-        let schema = self.prepared.algorithm.schema();
+        let schema = self.prepared.algorithm().schema();
         let view = ReplayView::new(segment, schema.clone());
         if view.tree().is_some_and(|tree| !tree.audit().is_exact()) {
             return Err("the sums of its priorities are wrong".into());
@@ -153,7 +153,7 @@ impl Salvage<'_> {
         let mut standing_still = Vec::new();
         // Others wait behind the gate meanwhile: who stands in the way of one repair stands in the way of all.
         gone.all(|(slot, owner)| {
-            let schema = self.prepared.algorithm.schema();
+            let schema = self.prepared.algorithm().schema();
             let mut repaired = repair_beside(segment, &schema, slot, &standing_still);
             // Guests are nobody's to kill; those that work are waited for, and those that stand still are not.
             let stuck_guests: Vec<usize> = repaired.stuck.iter().copied().filter(is_guest).collect();

@@ -144,7 +144,7 @@ fn lower(key: &str, capacity: usize, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Plan;
+    use super::super::plan::{Beginning, Plan};
     use super::*;
     use crate::adaptation::{Range, Ranges};
     use crate::algorithms::registry;
@@ -165,6 +165,20 @@ mod tests {
 
     fn plan_for(config: &Config, environment: &EnvironmentSpec) -> Plan {
         Plan::new(config, &*registry::build(config, environment).unwrap(), &[0, 1], &[]).unwrap()
+    }
+
+    fn plan_of_a_run_that_goes_on(config: &Config, environment: &EnvironmentSpec) -> Plan {
+        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: 2, goes_on: true };
+        Plan::of_run(config, &*registry::build(config, environment).unwrap(), &[0, 1], &[], beginning).unwrap()
+    }
+
+    /// The plan of a run that begins with `first`, and may become `largest`.
+    fn plan_of_a_run_that_fits_itself(largest: &Config, first: &Config) -> Plan {
+        let ends = [largest.actor.count, largest.actor.environments, largest.learner.batch_size];
+        let [actors, environments, batch_size] = ends.map(|high| Range { low: 1, high });
+        let ranges = Some(Ranges { actors, environments, batch_size });
+        let beginning = Beginning { config: first, ranges, actors: first.actor.count, usable_cores: 2, goes_on: false };
+        Plan::of_run(largest, &*registry::build(largest, &cartpole()).unwrap(), &[0, 1], &[], beginning).unwrap()
     }
 
     fn plan(config: &Config) -> Plan {
@@ -256,8 +270,7 @@ mod tests {
             (config(|config| config.replay.capacity = 10_000_000), "replay.capacity"),
             (config(|config| config.algorithm.name = "ppo".into()), "fragments.length_steps"),
         ] {
-            let mut plan = plan(&large);
-            plan.go_on();
+            let plan = plan_of_a_run_that_goes_on(&large, &cartpole());
             let told = refusal(&plan, plan.layout.total_bytes() as u64 - 1);
             let advice = "or lower actor.count, actor.environments or actor.attach_slots: a run that goes on keeps its";
             assert!(told.ends_with(&format!("{advice} {fixed} and its networks")), "{told}");
@@ -276,8 +289,7 @@ mod tests {
                 (config.actor.environments, config.replay.capacity) = (64, capacity);
                 config.network.convolutions = vec![[32, 8, 4], [64, 4, 2], [64, 3, 1]];
             });
-            let mut plan = plan_for(&config, &images);
-            plan.go_on();
+            let plan = plan_of_a_run_that_goes_on(&config, &images);
             refusal(&plan, plan.layout.total_bytes() as u64 - 1)
         };
         let by_environments = refusal_for(1_000);
@@ -293,13 +305,10 @@ mod tests {
         assert!(refused.contains(", or set visualizer.enabled=false: not even the smallest replay fits"), "{refused}");
 
         let large = config(|config| (config.learner.batch_size, config.replay.min_size) = (8_192, 20_000));
-        let mut plan = plan(&large);
         let start = config(|config| {
             (config.adaptation.enabled, config.adaptation.largest_batch, config.replay.min_size) = (true, Some(8_192), 20_000);
         });
-        let [actors, environments, batch_size] = [1, 8, 8_192].map(|high| Range { low: 1, high });
-        plan.begin_with(&start, Ranges { actors, environments, batch_size });
-        let refused = refusal(&plan, 2 << 20);
+        let refused = refusal(&plan_of_a_run_that_fits_itself(&large, &start), 2 << 20);
         let advice = "and replay.min_size from 20000 and adaptation.largest_batch from 8192 to no more than that";
         assert!(refused.contains(advice), "{refused}");
     }
@@ -308,12 +317,9 @@ mod tests {
     fn where_no_replay_is_small_enough_the_keys_are_named_that_decide() {
         const LITTLE: u64 = 1 << 20;
         let many = config(|config| (config.actor.count, config.actor.environments, config.network.hidden) = (16, 512, vec![8]));
-        let mut many = plan(&many);
-        let many_actors = refusal(&many, LITTLE);
+        let many_actors = refusal(&plan(&many), LITTLE);
         assert!(many_actors.contains("lower actor.count, actor.environments, actor.attach_slots"), "{many_actors}");
-        let [actors, environments, batch_size] = [16, 512, 64].map(|high| Range { low: 1, high });
-        many.begin_with(&Config::for_environment("CartPole-v1"), Ranges { actors, environments, batch_size });
-        let ranges = refusal(&many, LITTLE);
+        let ranges = refusal(&plan_of_a_run_that_fits_itself(&many, &Config::for_environment("CartPole-v1")), LITTLE);
         assert!(ranges.contains("lower adaptation.most_actors, adaptation.most_environments (and"), "{ranges}");
         let network = refusal(&plan(&config(|config| config.network.hidden = vec![1_024, 1_024])), LITTLE);
         assert!(network.contains(", or lower network.hidden: not even the smallest replay fits"), "{network}");

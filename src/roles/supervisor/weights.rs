@@ -73,7 +73,7 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyW
     let (parameter_version, [updates, environment_steps, ..]) = board.read(&mut parameters)?;
     let evaluation = sinks.evaluation_of(parameter_version);
     let metadata = WeightsMetadata {
-        algorithm: prepared.algorithm.name().into(),
+        algorithm: prepared.algorithm().name().into(),
         environment: prepared.environment.id.clone(),
         parameter_version,
         environment_steps,
@@ -81,7 +81,7 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyW
         evaluation: evaluation.and_then(|evaluated| evaluator::for_weights(evaluated.kind, &evaluated.statistics)),
         ..WeightsMetadata::default()
     };
-    Some(PolicyWeights::new(prepared.algorithm.network().clone(), &parameters, metadata))
+    Some(PolicyWeights::new(prepared.algorithm().network().clone(), &parameters, metadata))
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         let text = "[environment]\nid = \"CartPole-v1\"\n[network]\nhidden = [4]\n[replay]\ncapacity = 1_000\n";
         let prepared = Prepared::new(Config::parse(text, "test", &[]).unwrap(), &Catalogue::default()).unwrap();
         let config = prepared.loaded.config.clone();
-        let layout = Plan::new(&config, &*prepared.algorithm, &[0], &[]).unwrap().layout;
+        let layout = Plan::new(&config, prepared.algorithm(), &[0], &[]).unwrap().layout;
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let folder = RunFolder::create(root.path(), "test", text).unwrap();
         let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();

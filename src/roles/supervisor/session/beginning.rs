@@ -194,7 +194,7 @@ impl Session {
 
 /// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
 fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<KeptRun>, SupervisorError> {
-    resumption.claim(prepared.algorithm.schema())?;
+    resumption.claim(prepared.algorithm().schema())?;
     // Its records say with what it began, whatever another run would begin with.
     prepared.loaded.config.run.start_from = resumption.started_from();
     prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
@@ -209,9 +209,9 @@ fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
         run_folder: folder.absolute().path().display().to_string(),
         environment: prepared.environment.id.clone(),
         spaces: environments::spaces(&prepared.environment),
-        algorithm: prepared.algorithm.name().into(),
-        fields: prepared.algorithm.schema().describe(),
-        metrics: prepared.algorithm.metrics().iter().map(Into::into).collect(),
+        algorithm: prepared.algorithm().name().into(),
+        fields: prepared.algorithm().schema().describe(),
+        metrics: prepared.algorithm().metrics().iter().map(Into::into).collect(),
     }
 }
 
@@ -233,7 +233,7 @@ fn put_back(
     folder: &mut RunFolder,
 ) -> Result<(), SupervisorError> {
     let config = &prepared.loaded.config;
-    resumption.restore(segment, &*prepared.algorithm, plan)?;
+    resumption.restore(segment, prepared.algorithm(), plan)?;
     Ok(folder.go_on(&config.to_toml())?)
 }
 
@@ -269,7 +269,7 @@ fn records(
         context: Context::of_run(config.clone(), &folder.record()?),
         goal: config.run.stop_eval_return,
     };
-    let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm.metrics());
+    let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm().metrics());
     let remembered = resumption.map(|resumption| {
         let remembered = resumption.remembered(config);
         observer.resume(resumption.supervisor_record().training_s, &remembered, segment);

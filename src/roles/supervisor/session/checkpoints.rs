@@ -168,7 +168,7 @@ pub(in super::super) fn checkpoint_content<'a>(
     let config = &prepared.loaded.config;
     Content {
         segment,
-        schema: prepared.algorithm.schema(),
+        schema: prepared.algorithm().schema(),
         // A fragment is taken by setting its priority to zero.
         zero: if config.rows() == Rows::Fragments { ZeroPriority::Taken } else { ZeroPriority::Unfinished },
         incarnation: None,

@@ -186,7 +186,7 @@ impl Session {
     /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is
     /// not ours to kill.
     pub(super) fn repair(&mut self, slot: usize) -> Repair {
-        let schema = self.prepared.algorithm.schema();
+        let schema = self.prepared.algorithm().schema();
         let mut guests = Vec::new();
         loop {
             let repaired = repair_beside(&self.segment, &schema, self.segment.processes().slot(slot), &guests);

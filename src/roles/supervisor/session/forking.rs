@@ -53,7 +53,7 @@ impl Session {
             config: &config,
             algorithm: match planned.role {
                 Role::Learner => self.prepared.algorithm_of_learner(planned.number),
-                _ => &*self.prepared.algorithm,
+                _ => self.prepared.algorithm(),
             },
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
