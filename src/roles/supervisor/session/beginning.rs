@@ -71,10 +71,11 @@ impl Session {
         }
     }
 
-    /// A run without its processes: its folder, segment, place in the registry, sentinel and records. Where one of them fails those before
-    /// it are dropped, which undoes all but the folder, and nothing of a run that was adopted; the sentinel, which nobody dismisses then, sees to the rest after this process.
+    /// A run without its processes: its folder, segment, place in the registry, sentinel and records. If one of them fails, those before it
+    /// are dropped. That undoes all but the folder, and nothing of a run that was adopted. Nobody dismisses the sentinel then: it sees to
+    /// the rest after this process.
     ///
-    /// A run that goes on has everything put back before its folder is touched, and where it cannot go on the folder stays as it was.
+    /// A run that goes on has everything put back before its folder is touched. If it cannot go on, the folder stays as it was.
     fn allocate(
         prepared: Prepared,
         mut plan: Plan,
@@ -94,34 +95,17 @@ impl Session {
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, &folder);
         let segment = segment_for(&prepared, &plan, &description, kept)?;
-        let checkpoints = CheckpointWriter::new(config, &folder);
+        if let Some(point) = starting_point {
+            point.put_into(&segment, &prepared.loaded)?;
+        }
         // How an earlier life ended, and by what it went.
         let before = resumption.and_then(|_| folder.settings().ok());
-        let begin = || -> Result<_, SupervisorError> {
-            if let Some(resumption) = resumption {
-                put_back(resumption, &prepared, &plan, &segment, &mut folder)?;
-            }
-            if let Some(point) = starting_point {
-                point.put_into(&segment, &prepared.loaded)?;
-            }
-            let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: &prepared, folder: &folder });
-            let announced = announce(registry, &segment, &description, &folder, salvage)?;
-            let recorded = records(&prepared, &plan, folder.clone(), console, resumption, &segment)?;
-            if let Some(resumption) = resumption {
-                // Last, since nothing puts back those that this replaces.
-                resumption.restore_best_weights(config).inspect_err(|_| {
-                    // The new event file has TensorBoard forget what came after the checkpoint, and the run goes back to having that.
-                    let _ = std::fs::remove_file(folder.events());
-                })?;
-            }
-            Ok((announced, recorded))
-        };
-        let begun = begin();
-        if let (Err(_), Some(before)) = (&begun, &before) {
-            // Why the run does not go on is what is told, also where this fails, too.
-            let _ = folder.put_back(before);
-        }
-        let ((announcement, sentinel, listener), (observer, sinks)) = begun?;
+        let allocated = Allocated { prepared: &prepared, plan: &plan, resumption, segment: &segment, description: &description };
+        let open = allocated.open(&mut folder, console, registry).inspect_err(|_| {
+            // Why the run does not go on is what is told, even if this fails as well.
+            let _ = before.as_ref().map(|before| folder.put_back(before));
+        });
+        let Open { checkpoints, announcement, sentinel, listener, observer, sinks } = open?;
         Ok(Self {
             sinks,
             observer,
@@ -224,17 +208,66 @@ fn segment_for(prepared: &Prepared, plan: &Plan, description: &Description, kept
     }
 }
 
-/// Put back into `segment` what `resumption` has, and let the run go on in its `folder`: that is not touched before.
-fn put_back(
-    resumption: &Resumption,
-    prepared: &Prepared,
-    plan: &Plan,
-    segment: &Segment,
-    folder: &mut RunFolder,
-) -> Result<(), SupervisorError> {
-    let config = &prepared.loaded.config;
-    resumption.restore(segment, prepared.algorithm(), plan)?;
-    Ok(folder.go_on(&config.to_toml())?)
+/// A run whose folder and memory are there, and which nobody can find yet.
+#[derive(Clone, Copy)]
+struct Allocated<'a> {
+    prepared: &'a Prepared,
+    plan: &'a Plan,
+    resumption: Option<&'a Resumption>,
+    segment: &'a Segment,
+    description: &'a Description,
+}
+
+/// What a run has beside its memory before its first process is there.
+struct Open {
+    checkpoints: CheckpointWriter,
+    announcement: Announcement,
+    sentinel: Sentinel,
+    listener: Listener,
+    observer: Observer,
+    sinks: Sinks,
+}
+
+impl Allocated<'_> {
+    /// Put back what the run goes on from, announce it, and open its records in its `folder`.
+    fn open(self, folder: &mut RunFolder, console: Console, registry: &Registry) -> Result<Open, SupervisorError> {
+        let config = &self.prepared.loaded.config;
+        let checkpoints = CheckpointWriter::new(config, folder);
+        if let Some(resumption) = self.resumption {
+            resumption.restore(self.segment, self.prepared.algorithm(), self.plan)?;
+            folder.go_on(&config.to_toml())?;
+        }
+        let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: self.prepared, folder });
+        let (announcement, sentinel, listener) = announce(registry, self.segment, self.description, folder, salvage)?;
+        let (observer, sinks) = self.records(folder.clone(), console)?;
+        if let Some(resumption) = self.resumption {
+            // Last, since nothing puts back those that this replaces.
+            resumption.restore_best_weights(config).inspect_err(|_| {
+                // The new event file has TensorBoard forget what came after the checkpoint, and the run goes back to having that.
+                let _ = std::fs::remove_file(folder.events());
+            })?;
+        }
+        Ok(Open { checkpoints, announcement, sentinel, listener, observer, sinks })
+    }
+
+    /// Who observes, and who writes it down: from the beginning, or from where the run goes on.
+    fn records(self, folder: RunFolder, console: Console) -> Result<(Observer, Sinks), SupervisorError> {
+        let config = &self.prepared.loaded.config;
+        let settings = SinkSettings {
+            metrics_interval_s: config.run.metrics_interval_s,
+            plain_interval_s: 10.0,
+            context: Context::of_run(config.clone(), &folder.record()?),
+            goal: config.run.stop_eval_return,
+        };
+        let processes = self.plan.layout.sizes().processes;
+        let mut observer = Observer::new(self.prepared.started, processes, self.prepared.algorithm().metrics());
+        let remembered = self.resumption.map(|resumption| {
+            let remembered = resumption.remembered(config);
+            observer.resume(resumption.supervisor_record().training_s, &remembered, self.segment);
+            remembered
+        });
+        Ok((observer, Sinks::open(folder, console, settings, remembered.as_ref())?))
+    }
 }
 
 /// Announce the run in `segment`. Whoever finds it can knock at once, and its sentinel knows what to withdraw.
@@ -251,31 +284,6 @@ fn announce(
     let listener = Listener::bind(&record.socket)?;
     announcement.publish()?;
     Ok((announcement, sentinel, listener))
-}
-
-/// Who observes, and who writes it down: from the beginning, or from where `resumption` goes on.
-fn records(
-    prepared: &Prepared,
-    plan: &Plan,
-    folder: RunFolder,
-    console: Console,
-    resumption: Option<&Resumption>,
-    segment: &Segment,
-) -> Result<(Observer, Sinks), SupervisorError> {
-    let config = &prepared.loaded.config;
-    let settings = SinkSettings {
-        metrics_interval_s: config.run.metrics_interval_s,
-        plain_interval_s: 10.0,
-        context: Context::of_run(config.clone(), &folder.record()?),
-        goal: config.run.stop_eval_return,
-    };
-    let mut observer = Observer::new(prepared.started, plan.layout.sizes().processes, prepared.algorithm().metrics());
-    let remembered = resumption.map(|resumption| {
-        let remembered = resumption.remembered(config);
-        observer.resume(resumption.supervisor_record().training_s, &remembered, segment);
-        remembered
-    });
-    Ok((observer, Sinks::open(folder, console, settings, remembered.as_ref())?))
 }
 
 /// What the registry has of the run in `segment`.

@@ -133,7 +133,7 @@ impl Session {
 
     /// Have the process started anew, or end what it was needed for, if it has died too often.
     fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_of_trial: bool) {
-        let Exit { planned, is_own_fault, pid, repaired, who, how, details, work, .. } = exit;
+        let planned = &exit.planned;
         if planned.role.is_fitted() {
             self.disturb();
         }
@@ -141,7 +141,7 @@ impl Session {
         let leader = self.leader_of_all();
         let is_excused = self.is_on_trial() && planned.role.is_fitted();
         let watched = &mut self.watched[index];
-        let wait = watched.schedule_restart(is_own_fault);
+        let wait = watched.schedule_restart(exit.is_own_fault);
         watched.excused += u32::from(is_excused);
         let limit = self.prepared.loaded.config.machine.max_restarts;
         let failures = if is_of_trial { 0 } else { watched.failures_in_a_row() };
@@ -151,25 +151,31 @@ impl Session {
             Role::Synchronous => Some(String::new()),
             _ => too_often(failures, times, limit).map(|often| format!(" ({often})")),
         };
-        if let (Role::Visualizer, Some(often)) = (planned.role, &often) {
-            watched.give_up();
-            let event = format!("{who} {how}{often}; nothing is shown any more, and training goes on");
-            self.sinks.event(&with_details(event, &details));
-            return;
-        }
         if let Some(often) = often {
-            let cause = format!("{who} {how}{often}");
-            // What a learner cannot go on from, nobody can.
-            let is_of_learning = is_own_fault && planned.role.learns();
-            let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
-            self.reason = Some(reason(with_details(cause, &details)));
+            self.give_up(index, &exit, &often);
             return;
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
-        let saved = loss(&repaired, planned.role, leader, self.prepared.loaded.config.rows());
+        let saved = loss(&exit.repaired, planned.role, leader, self.prepared.loaded.config.rows());
+        let Exit { pid, who, how, details, work, .. } = exit;
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({times} of {limit})");
         let details = watched.untold(details);
         self.sinks.event(&with_details(event, &details));
+    }
+
+    /// End what a process was needed for that is replaced no more; `often` says how often it has died.
+    fn give_up(&mut self, index: usize, exit: &Exit, often: &str) {
+        let Exit { planned, is_own_fault, who, how, details, .. } = exit;
+        if planned.role == Role::Visualizer {
+            self.watched[index].give_up();
+            let event = format!("{who} {how}{often}; nothing is shown any more, and training goes on");
+            self.sinks.event(&with_details(event, details));
+            return;
+        }
+        // What a learner cannot go on from, nobody can.
+        let is_of_learning = *is_own_fault && planned.role.learns();
+        let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
+        self.reason = Some(reason(with_details(format!("{who} {how}{often}"), details)));
     }
 
     /// Who leads the learners that live on, where not each of two learns a half for itself. Of several that die together those that are
