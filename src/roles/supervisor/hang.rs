@@ -4,7 +4,7 @@
 //! of native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
 //!
 //! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on
-//! finds all of it alive ([`Vigil`]). Such times are left out and end nothing, so that a supervisor that a slow disk holds
+//! finds all of it alive ([`LookClock`]). Such times are left out and end nothing, so that a supervisor that a slow disk holds
 //! up again and again still finds who hangs.
 
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
 
 /// How many times as long as anybody else a visualizer may be silent, to which busy cores leave a hundredth of one. Nobody waits for it.
-const UNHURRIED: u32 = 10;
+const VISUALIZER_PATIENCE_FACTOR: u32 = 10;
 /// How long a process that hangs may take to write its stack.
 const STACK_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest stack that is read.
@@ -31,14 +31,14 @@ const LONGEST_STACK_BYTES: usize = 16 << 10;
 const NOISE: [&str; 2] = ["File \"<shoal", "Extension modules: "];
 
 /// The longest time between two looks of a supervisor that runs; its loop takes milliseconds.
-const LONGEST_BLINK: Duration = Duration::from_secs(1);
+const LONGEST_GAP: Duration = Duration::from_secs(1);
 
 /// How the supervisor looks at the run: in every turn of its loop, unless something holds it up.
-pub(super) struct Vigil {
+pub(super) struct LookClock {
     last_look: Instant,
 }
 
-impl Vigil {
+impl LookClock {
     /// It begins `now`.
     pub(super) fn new(now: Instant) -> Self {
         Self { last_look: now }
@@ -48,7 +48,7 @@ impl Vigil {
     pub(super) fn look(&mut self, now: Instant) -> Duration {
         let since = now.saturating_duration_since(self.last_look);
         self.last_look = now;
-        if since > LONGEST_BLINK { since } else { Duration::ZERO }
+        if since > LONGEST_GAP { since } else { Duration::ZERO }
     }
 }
 
@@ -124,7 +124,9 @@ impl Hang {
         let (silent_s, limit_s) = (self.silent.as_secs_f64(), self.limit.as_secs_f64());
         let advice = match self.role {
             Role::Visualizer => {
-                format!("it may be for {UNHURRIED} times machine.hang_timeout_s; if it needs longer, raise that above {limit_s}")
+                format!(
+                    "it may be for {VISUALIZER_PATIENCE_FACTOR} times machine.hang_timeout_s; if it needs longer, raise that above {limit_s}"
+                )
             }
             _ => format!("if it needs longer, raise machine.hang_timeout_s above {limit_s}"),
         };
@@ -134,7 +136,7 @@ impl Hang {
 
 /// How long a process may be silent where everybody may be for `limit`.
 fn patience(role: Role, limit: Duration) -> Duration {
-    if role == Role::Visualizer { limit * UNHURRIED } else { limit }
+    if role == Role::Visualizer { limit * VISUALIZER_PATIENCE_FACTOR } else { limit }
 }
 
 impl Watched {
@@ -191,7 +193,7 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::super::slots::PlannedProcess;
-    use super::super::watch::Cast;
+    use super::super::watch::ActorSetting;
     use super::*;
 
     fn hang(role: Role, silent_ms: u64, killed: bool) -> Hang {
@@ -227,7 +229,7 @@ mod tests {
         let end = |script: &str, killed| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
-            watched.started(Pid::from_raw(child.id() as i32), None, Cast { actors: 1, environments: 1 }, 0).unwrap();
+            watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
             watched.hang = Some(hang(Role::Actor, 60_200, killed));
             assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
             let death = watched.reap().expect("it has ended");
@@ -255,9 +257,9 @@ mod tests {
     #[test]
     fn a_time_in_which_the_supervisor_did_not_look_is_no_silence_and_ends_none() {
         let start = Instant::now();
-        let (mut vigil, mut unwatched) = (Vigil::new(start), Unwatched::default());
+        let (mut look_clock, mut unwatched) = (LookClock::new(start), Unwatched::default());
         let ms = Duration::from_millis;
-        let mut look = |at, heartbeat, silence| unwatched.look(heartbeat, ms(silence), vigil.look(start + ms(at))).as_millis();
+        let mut look = |at, heartbeat, silence| unwatched.look(heartbeat, ms(silence), look_clock.look(start + ms(at))).as_millis();
         assert_eq!(look(50, 1, 50), 50);
         assert_eq!(look(1_050, 1, 1_050), 1_050, "a blink");
         assert_eq!(look(9_050, 2, 8_020), 20, "it had a sign of life just before the pause");

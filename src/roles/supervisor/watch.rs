@@ -61,7 +61,7 @@ pub(super) struct Living {
     /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
     /// What it was started for.
-    pub(super) cast: Cast,
+    pub(super) setting: ActorSetting,
     /// The work that was counted in its slot before it began.
     pub(super) work_before: u64,
     started: Instant,
@@ -69,7 +69,7 @@ pub(super) struct Living {
 
 /// The actors that a process is one of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cast {
+pub(super) struct ActorSetting {
     /// How many there are to be.
     pub(super) actors: usize,
     /// Environments of each.
@@ -195,9 +195,15 @@ impl Watched {
     }
 
     /// The process has been forked, after so much work of those before it.
-    pub(super) fn started(&mut self, pid: Pid, stack_file: Option<StackFile>, cast: Cast, work_before: u64) -> rustix::io::Result<()> {
+    pub(super) fn started(
+        &mut self,
+        pid: Pid,
+        stack_file: Option<StackFile>,
+        setting: ActorSetting,
+        work_before: u64,
+    ) -> rustix::io::Result<()> {
         let process = descriptor_of_child(pid)?;
-        self.living = Some(Living { pid, process, stack_file, cast, work_before, started: Instant::now() });
+        self.living = Some(Living { pid, process, stack_file, setting, work_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         Ok(())
@@ -377,7 +383,7 @@ mod tests {
     fn a_death_by_a_real_time_signal_is_noticed() {
         let mut child = std::process::Command::new("sh").args(["-c", "kill -34 $$"]).spawn().unwrap();
         let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
-        watched.started(Pid::from_raw(child.id() as i32), None, Cast { actors: 1, environments: 1 }, 0).unwrap();
+        watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
         assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
         let ending = watched.reap().expect("it has ended").ending;
         assert_eq!((ending, ending.describe("")), (Ending::Signal(34), "was killed by signal 34".to_owned()));

@@ -6,7 +6,7 @@ use super::super::attachments::Attachments;
 use super::super::binding::Binding;
 use super::super::checkpoint_writer::CheckpointWriter;
 use super::super::fitting::Fitting;
-use super::super::hang::Vigil;
+use super::super::hang::LookClock;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
 use super::super::products_limit::ProductsLimit;
@@ -60,7 +60,7 @@ impl Session {
             session.answer_for_segment();
         }
         session.take_batches_as_found();
-        match session.begin_all() {
+        match session.start_processes() {
             Ok(()) => Ok(session),
             Err(error) => {
                 if is_adopted {
@@ -116,7 +116,7 @@ impl Session {
             reports: None,
             membership: Membership::default(),
             earlier_restarts: resumption.map_or(0, |resumption| resumption.supervisor_record().restarts),
-            vigil: Vigil::new(Instant::now()),
+            look_clock: LookClock::new(Instant::now()),
             standstill: Standstill::new(Duration::from_secs_f64(config.machine.hang_timeout_s), Instant::now()),
             unsaved_best: None,
             reason: None,
@@ -164,12 +164,12 @@ impl Session {
     }
 
     /// Fork every process of the plan, of the actors as many as are wanted now.
-    fn begin_all(&mut self) -> Result<(), SupervisorError> {
+    fn start_processes(&mut self) -> Result<(), SupervisorError> {
         let actors = self.wanted().actors;
         for index in 0..self.watched.len() {
             let planned = &self.watched[index].planned;
             if planned.role != Role::Actor || planned.number < actors {
-                self.begin(index)?;
+                self.start_process(index)?;
             }
         }
         Ok(())

@@ -60,7 +60,7 @@ impl Session {
                 let saved = loss(&exit.repaired, exit.planned.role, None, self.config().rows());
                 self.tell_without_replacement(&exit, death, dismissed, &saved);
             }
-            return self.cast_actors();
+            return self.match_actors_to_setting();
         }
         let is_of_trial = self.is_on_trial() && self.is_answer_to_trial(index, &exit);
         if is_of_trial {
@@ -211,7 +211,7 @@ impl Session {
                         self.sinks.event(&format!("{who} {event}"));
                         guests.push(stuck);
                     }
-                    None => self.fence(stuck),
+                    None => self.kill_stuck(stuck),
                 }
             }
         }
@@ -235,7 +235,7 @@ impl Session {
             Err(stuck) => {
                 for slot in stuck {
                     if self.attachments.guest(slot).is_none() {
-                        self.fence(slot);
+                        self.kill_stuck(slot);
                     }
                 }
             }
@@ -255,7 +255,7 @@ impl Session {
     }
 
     /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
-    pub(super) fn fence(&mut self, slot: usize) {
+    pub(super) fn kill_stuck(&mut self, slot: usize) {
         let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
             self.attachments.kill_actors(&self.segment, Some(slot));
             return;

@@ -43,7 +43,7 @@ impl Session {
             let view = self.membership.double(doublings);
             self.change_view(view);
         }
-        self.cast_actors()
+        self.match_actors_to_setting()
     }
 
     /// The numbers of processes and the batch that are to be in force.
@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// Start the actors that are wanted and not there, and ask those to leave that are there and not wanted, or have other environments.
-    pub(super) fn cast_actors(&mut self) -> Result<(), SupervisorError> {
+    pub(super) fn match_actors_to_setting(&mut self) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
         let is_graded = is_graded(self.config());
         for index in 0..self.watched.len() {
@@ -64,10 +64,10 @@ impl Session {
             match &watched.living {
                 None if !is_wanted => watched.give_up(),
                 None if watched.is_awaited() => {}
-                None => self.begin(index)?,
+                None => self.start_process(index)?,
                 Some(living) => {
-                    let knows_its_place = !is_graded || living.cast.actors == wanted.actors;
-                    let suits = is_wanted && living.cast.environments == wanted.environments && knows_its_place;
+                    let knows_its_place = !is_graded || living.setting.actors == wanted.actors;
+                    let suits = is_wanted && living.setting.environments == wanted.environments && knows_its_place;
                     // Who was asked to leave does, also if it would suit again.
                     if !suits || watched.is_dismissed() {
                         watched.dismiss();
@@ -80,7 +80,7 @@ impl Session {
 
     /// Start the process number `index` of the plan. A system that has no room for one more process now ends no run that is under way:
     /// whoever had been there is tried again later, and where the run fits itself to the machine, what asked for an actor is taken back.
-    pub(super) fn begin(&mut self, index: usize) -> Result<(), SupervisorError> {
+    pub(super) fn start_process(&mut self, index: usize) -> Result<(), SupervisorError> {
         let watched = &self.watched[index];
         let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);
         let may_come_later = is_replacement || role == Role::Actor && self.fitting.is_some();
@@ -162,7 +162,7 @@ fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting 
         // Where many wait for a learner, it is long before a new one may take its first step: it waits as the others do.
         slot.phase() == Some(Phase::LimiterWait) || work_counted(slot, Role::Actor) > living.work_before
     };
-    let other = living().map(|(_, living)| living.cast.environments).find(|&environments| environments != wanted.environments);
+    let other = living().map(|(_, living)| living.setting.environments).find(|&environments| environments != wanted.environments);
     // Who was asked to leave still acts, and is soon not there any more.
     let is_changing = actors().any(|watched| watched.living.is_some() && watched.is_dismissed());
     let acting = if is_changing { 0 } else { living().filter(has_begun).count() };
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
     use crate::roles::supervisor::slots::PlannedProcess;
-    use crate::roles::supervisor::watch::Cast;
+    use crate::roles::supervisor::watch::ActorSetting;
     use crate::segment::counters::Counter;
     use crate::segment::{Description, Layout, SegmentSizes};
 
@@ -192,9 +192,9 @@ mod tests {
             slot(number).enter(Phase::LimiterWait);
             assert!(slot(number).reserve(Role::Actor, number).is_some());
             let mut watched = Watched::new(PlannedProcess { slot: number, role: Role::Actor, number, cores: Vec::new() });
-            let cast = Cast { actors: wanted.actors, environments: wanted.environments };
+            let setting = ActorSetting { actors: wanted.actors, environments: wanted.environments };
             // One process stands for all of them.
-            watched.started(Pid::from_raw(child.id().cast_signed()), None, cast, work_counted(slot(number), Role::Actor)).unwrap();
+            watched.started(Pid::from_raw(child.id().cast_signed()), None, setting, work_counted(slot(number), Role::Actor)).unwrap();
             watched
         };
         let watched: Vec<Watched> = (0..3).map(begin).collect();

@@ -6,7 +6,7 @@ use super::super::SupervisorError;
 use super::super::child::Child;
 use super::super::hang::StackFile;
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Cast, work_counted};
+use super::super::watch::{ActorSetting, work_counted};
 use super::Session;
 use crate::config::fitted::with;
 use crate::roles::environments;
@@ -67,8 +67,8 @@ impl Session {
         // Whoever salvages what was there wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(planned))?;
-        let cast = Cast { actors: config.actor.count, environments: config.actor.environments };
-        let started = self.watched[index].started(pid, stack_file, cast, work_before);
+        let setting = ActorSetting { actors: config.actor.count, environments: config.actor.environments };
+        let started = self.watched[index].started(pid, stack_file, setting, work_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
     }
 

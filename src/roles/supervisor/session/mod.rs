@@ -24,7 +24,7 @@ use super::attachments::Attachments;
 use super::binding::Binding;
 use super::checkpoint_writer::CheckpointWriter;
 use super::fitting::Fitting;
-use super::hang::Vigil;
+use super::hang::LookClock;
 use super::observe::Observer;
 use super::products_limit::ProductsLimit;
 use super::sentinel::Sentinel;
@@ -60,7 +60,7 @@ pub struct Session {
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
     earlier_restarts: u64,
-    vigil: Vigil,
+    look_clock: LookClock,
     standstill: Standstill,
     /// The newest version of the best parameters that could not be saved at once.
     unsaved_best: Option<u64>,
@@ -133,7 +133,7 @@ impl Session {
         // What has just ended the run is not started anew.
         for index in 0..self.watched.len() {
             if self.reason.is_none() && self.watched[index].is_due() {
-                self.begin(index)?;
+                self.start_process(index)?;
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Session {
     /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead. A run in which
     /// nothing advances although all have heartbeats is said to stand still.
     fn watch_for_silence(&mut self) {
-        let pause = self.vigil.look(Instant::now());
+        let pause = self.look_clock.look(Instant::now());
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
         for watched in &mut self.watched {
             let slot = self.segment.processes().slot(watched.planned.slot);
