@@ -42,8 +42,8 @@ pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) 
     Ok(written)
 }
 
-/// Flushes the folder at `path` to the disk, where its file system knows how: some, such as the shared folders of virtual machines, flush
-/// files alone.
+/// Flushes the folder at `path` to the disk, where its file system knows how: some, such as the shared folders of
+/// virtual machines, flush files alone.
 pub(super) fn flush_folder(path: &Path) -> io::Result<()> {
     match File::open(path)?.sync_all() {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(()),

@@ -74,7 +74,8 @@ impl Checkpoints {
     /// Write another, and return its folder and its bytes.
     ///
     /// # Errors
-    /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it then.
+    /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it
+    /// then.
     pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
         // The folder of the run is there, or it was moved away, and is not to be made again in its old place.

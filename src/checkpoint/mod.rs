@@ -1,4 +1,5 @@
-//! What outlives a run: weights, replays, and checkpoints from which it goes on. All are complete or absent, never half written.
+//! What outlives a run: weights, replays, and checkpoints from which it goes on. All are complete or absent, never
+//! half written.
 
 mod atomic;
 mod checkpoints;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Seconds of rest for each second on the processor: up to its longest rest the writer takes a sixteenth of one core (docs/resume.md has
-/// what that gives).
+/// Seconds of rest for each second on the processor: up to its longest rest the writer takes a sixteenth of one
+/// core (docs/resume.md has what that gives).
 const REST: f64 = 15.0;
 
 /// A writer that rests after each piece, so long as it worked for it.
@@ -44,7 +44,8 @@ impl<W: Write> Write for Paced<W> {
     }
 }
 
-/// Time that this thread has had on a processor, in the kernel too. Where there is no such clock nothing was work, and nobody rests.
+/// Time that this thread has had on a processor, in the kernel too. Where there is no such clock nothing was work,
+/// and nobody rests.
 fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
 }

@@ -4,8 +4,8 @@
 //! | magic, version | length, header (bincode) | transitions: slot, generation, priority, row | frames: slot, generation, 0, words | CRC-32C |
 //! ```
 //!
-//! A file is checked to its last byte before anything is made from it. Transitions are those that were whole when the writer came by;
-//! others may go on adding meanwhile.
+//! A file is checked to its last byte before anything is made from it. Transitions are those that were whole when
+//! the writer came by; others may go on adding meanwhile.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -55,7 +55,8 @@ struct Header {
     frame_words: u64,
 }
 
-/// Write everything in `replay` to `out`, a mebibyte at a time, with whatever else its reader will need as `options`. Returns its bytes.
+/// Write everything in `replay` to `out`, a mebibyte at a time, with whatever else its reader will need as
+/// `options`. Returns its bytes.
 /// `between` is called behind the transitions and before the frames, which take most of the time where there are any.
 ///
 /// # Errors
@@ -138,7 +139,8 @@ impl ReplayFile {
     /// Put everything into the replay in `segment`, which nobody uses yet and whose rows follow `schema`.
     ///
     /// # Errors
-    /// The file cannot be read to its end, or its rows or frames have another length than those of `segment`, or lie beyond its capacity.
+    /// The file cannot be read to its end, or its rows or frames have another length than those of `segment`, or
+    /// lie beyond its capacity.
     pub fn fill(self, segment: &Segment, schema: Schema) -> Result<(), ReplayFileError> {
         let Self { path, mut input, header } = self;
         let failed = |source| ReplayFileError::Read { path: path.clone(), source };

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-/// Bytes that the disk of `folder` still takes: without end where its file system does not know. Some in user space say that they have no
-/// blocks at all, and take what they are given.
+/// Bytes that the disk of `folder` still takes: without end where its file system does not know. Some in user space
+/// say that they have no blocks at all, and take what they are given.
 ///
 /// # Errors
 /// There is no such folder, or the system does not say.

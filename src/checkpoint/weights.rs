@@ -1,9 +1,11 @@
-//! A saved policy, one network and what is needed to play it again, as a safetensors file, which Python's `safetensors` reads too.
+//! A saved policy, one network and what is needed to play it again, as a safetensors file, which Python's
+//! `safetensors` reads too.
 //!
-//! A tensor is called `policy.{tensor}`, for instance `policy.layers.0.weight`. Where observations are scaled before they enter the
-//! network, `observation.mean` and `observation.inverse_deviation` say how. The header's metadata has one entry, `shoal`: a JSON
-//! document with the shape and where the parameters come from ([`WeightsMetadata`]); with two, their order and so the bytes would
-//! be chance, and the same weights always give the same bytes. `docs/weights.md` is for those who read these files without this program.
+//! A tensor is called `policy.{tensor}`, for instance `policy.layers.0.weight`. Where observations are scaled
+//! before they enter the network, `observation.mean` and `observation.inverse_deviation` say how. The header's
+//! metadata has one entry, `shoal`: a JSON document with the shape and where the parameters come from
+//! ([`WeightsMetadata`]); with two, their order and so the bytes would be chance, and the same weights always give
+//! the same bytes. `docs/weights.md` is for those who read these files without this program.
 
 use std::{
     borrow::Cow,
@@ -33,7 +35,8 @@ pub(super) const NETWORK: &str = "policy";
 const MEAN: &str = "observation.mean";
 const INVERSE_DEVIATION: &str = "observation.inverse_deviation";
 
-/// What an evaluation needs: the network that acts, and in `metadata` the environment and the algorithm that knows how to use it.
+/// What an evaluation needs: the network that acts, and in `metadata` the environment and the algorithm that knows
+/// how to use it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyWeights {
     /// Shape of the network.
@@ -113,13 +116,14 @@ impl PolicyWeights {
         published
     }
 
-    /// Saves under `path`, replacing what is there in one step: at any time the file is the old one or the new one, complete.
+    /// Saves under `path`, replacing what is there in one step: at any time the file is the old one or the new one,
+    /// complete.
     ///
     /// A process killed in the middle can leave a file that ends in `.partial` beside it, which nothing reads.
     ///
     /// # Errors
-    /// When the environment or the algorithm has no name, parameters do not fit their shape or are not finite, or the file cannot be
-    /// written; then the old file is untouched.
+    /// When the environment or the algorithm has no name, parameters do not fit their shape or are not finite, or
+    /// the file cannot be written; then the old file is untouched.
     pub fn save(&self, path: &Path) -> Result<(), WeightsError> {
         let refused = |message: String| WeightsError::Encode { path: path.into(), message };
         if let Some(field) = self.metadata.unnamed() {
@@ -161,7 +165,8 @@ impl PolicyWeights {
         atomic::replace(path, &bytes).map_err(|source| WeightsError::Write { path: path.into(), source })
     }
 
-    /// Reads a file and checks all of it: every tensor that the shape asks for is there, nothing else is, and every value is finite.
+    /// Reads a file and checks all of it: every tensor that the shape asks for is there, nothing else is, and every
+    /// value is finite.
     ///
     /// # Errors
     /// Whatever is wrong with the file, before any of it is used.

@@ -93,7 +93,7 @@ pub enum RendezvousError {
         /// Where its results went.
         run_folder: PathBuf,
     },
-    /// It has the same process id in another PID namespace.
+    /// A run in another PID namespace has the same process id.
     #[error(
         "a living run of another PID namespace has the process id {pid} too, and is announced at {path}; give each namespace a registry \
          of its own (XDG_RUNTIME_DIR)"
@@ -101,10 +101,10 @@ pub enum RendezvousError {
     Taken {
         /// Process id of both.
         pid: u32,
-        /// Its record.
+        /// Record of that run.
         path: PathBuf,
     },
-    /// Its processes are named by other ids than ours, or have other start times.
+    /// The run is in another namespace: its processes have other ids or start times there.
     #[error("the run of supervisor {pid} ({environment}) cannot be joined from here: {source}")]
     OtherNamespace {
         /// Process id of the supervisor, in its namespace.
@@ -132,7 +132,7 @@ pub enum RendezvousError {
         /// Why.
         refusal: Refusal,
     },
-    /// What the other side sent means nothing.
+    /// The other side sent something that is no answer.
     #[error("the supervisor {pid} answered with something else than a reply ({reason}); is it the same version?")]
     Garbled {
         /// Process id of the supervisor.

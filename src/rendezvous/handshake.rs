@@ -28,18 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a process that closed its connection is watched for its end.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// As what a process joins.
+/// What a process joins as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Visitor {
     /// An actor of Shoal's: a process that does nothing else, ends with the run, and may be killed for the run's sake.
     Actor,
-    /// Somebody's program that uses the replay beside whatever else it does. It says itself when it leaves, and is nobody's to
-    /// kill.
+    /// Somebody's program that uses the replay beside whatever else it does. It says itself when it leaves, and is
+    /// never killed.
     Guest,
 }
 
 impl Visitor {
-    /// Its role in the process table.
+    /// The role of such a process in the process table.
     pub fn role(self) -> Role {
         match self {
             Self::Actor => Role::AttachedActor,
@@ -56,7 +56,7 @@ pub struct Request {
     program_version: String,
     /// Start time of the process, to be compared with the kernel's.
     pub start_time: u64,
-    /// As what it wants to join.
+    /// What the process wants to join as.
     pub visitor: Visitor,
 }
 
@@ -173,7 +173,8 @@ impl Attachment {
     /// Open the segment that was promised.
     ///
     /// # Errors
-    /// It is gone, cannot be used here, belongs to another run, or has no such slot among those that stage transitions.
+    /// The segment is gone, cannot be used here, belongs to another run, or has no such slot among those that stage
+    /// transitions.
     pub fn open_segment(&self) -> Result<Segment, JoinError> {
         let segment = Segment::attach(&self.segment)?;
         if segment.identity().run_id != self.run_id || segment.identity().supervisor_pid != self.supervisor {
@@ -199,7 +200,7 @@ pub enum JoinError {
     /// The run was not found, or said no.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
-    /// Its segment cannot be used.
+    /// The segment of the run cannot be used.
     #[error(transparent)]
     Segment(#[from] crate::segment::SegmentError),
 }
@@ -207,8 +208,8 @@ pub enum JoinError {
 /// Ask the supervisor `pid` for a place as a `visitor`. Every wait is bounded, whatever the other side does.
 ///
 /// # Errors
-/// There is no such run, it is dead or of another namespace, or its supervisor does not answer in time, answers with something else, or
-/// refuses.
+/// There is no such run, it is dead or of another namespace, or its supervisor does not answer in time, answers
+/// with something else, or refuses.
 pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachment, RendezvousError> {
     let entry = registry.find(pid)?;
     let identity = &entry.record.identity;
@@ -229,7 +230,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
         }
     };
     let process = Pidfd::open(pid);
-    // Asked after the descriptor was opened, so that it cannot be that of a later process with the same number.
+    // Asked after the descriptor was opened, so that this cannot be of a later process with the same id.
     if state_of(&entry.record) == Liveliness::Dead {
         return Err(dead());
     }

@@ -1,8 +1,8 @@
 //! Removing what the dead left: segments of runs, shared replays, sockets, records.
 //!
-//! A process that is killed removes nothing, so every supervisor sweeps before it starts. Nothing of the living is touched: a
-//! segment is removed only when the lock that all processes which share it hold is free. The kernel is asked about the
-//! lock, so that it tells of processes in other PID namespaces too.
+//! A process that is killed removes nothing, so every supervisor sweeps before it starts. Nothing of the living is
+//! touched: a segment is removed only when the lock that all processes which share it hold is free. The kernel is
+//! asked about the lock, so that it tells of processes in other PID namespaces too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
 use crate::segment::pidfd::has_exited;
 use crate::segment::{Segment, replay_name_prefix, segment_name_prefix, system};
 
-/// What is younger may belong to a process that has not locked or announced it yet.
+/// Anything younger may belong to a process that has not locked or announced it yet.
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Registry {
@@ -59,17 +59,20 @@ impl Registry {
     }
 }
 
-/// Remove the shared replays of this user that no process uses any more: of those that were all killed. Returns their names.
+/// Remove the shared replays of this user that no process uses any more, because all that did were killed. Returns
+/// their names.
 pub fn remove_dead_replays() -> Vec<String> {
     orphans(&replay_name_prefix()).into_iter().filter(|name| system::remove_if_dead(name)).collect()
 }
 
-/// Whether an object may have this name because it is of one of this user's runs. A record is only text: what else it names is left alone.
+/// Whether an object may have this name because it is of one of this user's runs. A record is only text: what else
+/// it names is left alone.
 fn is_named_as_ours(segment: &str) -> bool {
     segment.starts_with(&segment_name_prefix())
 }
 
-/// Objects of this user whose names are `prefix`, a process id and more, and of which the lock may tell that they are dead.
+/// Objects of this user whose names begin with `prefix` and a process id, and whose lock can be trusted to tell
+/// whether they are dead.
 fn orphans(prefix: &str) -> Vec<String> {
     let Ok(objects) = fs::read_dir("/dev/shm") else { return Vec::new() };
     let names = objects.filter_map(|object| Some(format!("/{}", object.ok()?.file_name().to_str()?)));
@@ -80,8 +83,9 @@ fn orphans(prefix: &str) -> Vec<String> {
 fn may_be_dead(name: &str, rest: &str) -> bool {
     // A header is published behind the lock.
     Segment::identity_of(name).is_ok()
-        // Killed before that, or of another version: then only the id in the name tells, and while any process has that id
-        // the object stays. In another PID namespace the id is another process's, but its owner needs no seconds to lock it.
+        // Killed before that, or of another version: then only the id in the name tells, and while any process has
+        // that id the object stays. In another PID namespace the id is another process's, but its owner needs no
+        // seconds to lock it.
         || is_old(&Path::new("/dev/shm").join(name.trim_start_matches('/')))
             && rest.split_once('-').and_then(|(pid, _)| pid.parse().ok()).is_some_and(|pid| has_exited(pid, 0))
 }

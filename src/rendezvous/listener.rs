@@ -28,7 +28,7 @@ const MOST_ACCEPTED: usize = 16;
 pub struct Listener {
     socket: UnixListener,
     silent: Vec<Silent>,
-    /// Until when nobody is listened to, since the system had no room for a connection.
+    /// If the system had no room for a connection: until when nobody is listened to.
     rests_until: Option<Instant>,
 }
 
@@ -50,15 +50,15 @@ pub struct Knock {
 /// A process that was let in.
 #[derive(Debug)]
 pub struct Joined {
-    /// As what.
+    /// The part for which the process joined.
     pub visitor: Visitor,
-    /// Its slot in the process table.
+    /// Slot in the process table.
     pub slot: usize,
-    /// Its process id, from the kernel.
+    /// Process id, from the kernel.
     pub pid: u32,
-    /// Readable once it has ended.
+    /// Descriptor of the process: readable once that has ended.
     pub process: Pidfd,
-    /// Kept open for as long as it is attached.
+    /// The connection, kept open for as long as the process is attached.
     pub connection: UnixStream,
 }
 
@@ -78,7 +78,7 @@ impl Listener {
         Ok(Self { socket: bind().map_err(RendezvousError::file("listen at", path))?, silent: Vec::new(), rests_until: None })
     }
 
-    /// To be polled for reading; nothing while it rests.
+    /// To be polled for reading; `None` while nobody is listened to.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let rests = self.rests_until.is_some_and(|until| Instant::now() < until);
         (!rests).then(|| self.socket.as_fd())
@@ -89,8 +89,8 @@ impl Listener {
         !self.silent.is_empty()
     }
 
-    /// Some of those who have said by now what they want, without waiting: each is to be answered. Of a crowd the others are at the
-    /// door still.
+    /// Some of the processes that have said by now what they want, without waiting for any. Each is to be answered.
+    /// If there are more, the others stay for the next call.
     pub fn hear(&mut self) -> Vec<Knock> {
         let mut knocks = Vec::new();
         for visitor in std::mem::take(&mut self.silent) {
@@ -104,7 +104,8 @@ impl Listener {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    // Whoever knocks while this process has no descriptor for it goes on knocking, and would keep the supervisor awake.
+                    // As long as this process has no descriptor for it, a pending connection stays readable, and
+                    // would keep the supervisor awake.
                     self.rests_until = (error.kind() != ErrorKind::WouldBlock).then(|| Instant::now() + REST);
                     break;
                 }
@@ -134,7 +135,8 @@ impl Listener {
 }
 
 impl Knock {
-    /// Let it in, or say why not: `decide` reserves a slot for it or refuses, and is asked of nobody who may not come at all.
+    /// Let the visitor in, or tell it why not. `decide` reserves a slot or refuses; it is not called for a visitor
+    /// that may not come at all.
     pub fn answer(self, decide: impl FnOnce(Visitor) -> Result<ReservedSlot, Refusal>) -> Option<Joined> {
         let Self { connection, request } = self;
         let visitor = request.visitor;
@@ -147,7 +149,7 @@ impl Knock {
             Ok(((pid, process), place)) => {
                 let ReservedSlot { segment, run_id, slot, generation, number } = place;
                 let reply = Reply::Accepted { segment, run_id, slot: slot as u64, generation, number: number as u64 };
-                // If it has gone meanwhile, its descriptor says so and the slot is taken back.
+                // If the visitor has gone meanwhile, its descriptor says so, and the slot is taken back.
                 let _ = (&connection).write_all(&encode(&reply));
                 Some(Joined { visitor, slot, pid, process, connection })
             }
@@ -196,14 +198,14 @@ impl Silent {
         match message_length(*length) {
             Err(_) => Heard::Garbage,
             Ok(length) if body.len() < length => Heard::Nothing,
-            // Whoever goes on after its request does not speak this protocol.
+            // A process that sends more after its request does not speak this protocol.
             Ok(length) if body.len() > length => Heard::Garbage,
             Ok(_) => decode(body).map_or(Heard::Garbage, Heard::Request),
         }
     }
 }
 
-/// Who is at the other end, in the kernel's words.
+/// Who is at the other end, according to the kernel.
 fn identify(connection: &UnixStream, request: &Request) -> Result<(u32, Pidfd), Refusal> {
     let peer = getsockopt(connection, PeerCredentials).map_err(|_| Refusal::OtherProcess)?;
     if peer.uid() != nix::unistd::getuid().as_raw() {

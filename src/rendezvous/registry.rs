@@ -40,9 +40,9 @@ pub struct RegisteredRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveliness {
-    /// It does.
+    /// The supervisor lives.
     Running,
-    /// It does not: what it left can be removed.
+    /// The supervisor is gone: what it left can be removed.
     Dead,
 }
 
@@ -55,7 +55,7 @@ pub struct Entry {
     pub state: Liveliness,
 }
 
-/// This user's registry.
+/// The registry of this user's runs.
 #[derive(Debug, Clone)]
 pub struct Registry {
     folder: PathBuf,
@@ -70,7 +70,7 @@ impl Registry {
         Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))
     }
 
-    /// The registry, if this user has had runs: none is made.
+    /// The registry, if there is one: none is made.
     pub fn existing() -> Option<Self> {
         let folder = default_folder(std::env::var_os("XDG_RUNTIME_DIR"));
         folder.exists().then(|| Self::open_at(folder).ok()).flatten()
@@ -79,7 +79,7 @@ impl Registry {
     /// Open the registry in `folder`, creating it if need be. It must be a real folder, this user's, closed to others.
     ///
     /// # Errors
-    /// There is none and none can be made, or what is there is no such folder.
+    /// There is no folder and none can be made, or what is there is no such folder.
     pub fn open_at(folder: PathBuf) -> Result<Self, RendezvousError> {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         let facts = fs::symlink_metadata(&folder)
@@ -111,11 +111,12 @@ impl Registry {
         self.folder.join(format!("{pid}.json"))
     }
 
-    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may have its id, and its
-    /// socket may not have a path as long as it would be here.
+    /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may
+    /// have its id, and its socket may not have a path as long as it would be here.
     ///
     /// # Errors
-    /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`], and [`RendezvousError::File`] where that cannot be looked at.
+    /// [`RendezvousError::Taken`] and [`RendezvousError::LongPath`], and [`RendezvousError::File`] where that
+    /// cannot be looked at.
     pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
         let (found, limit) = (self.socket_path(pid).as_os_str().len(), LONGEST_SOCKET_PATH);
         if found > limit {
@@ -131,11 +132,12 @@ impl Registry {
         if found.as_ref().is_some_and(is_others) { Err(RendezvousError::Taken { pid, path }) } else { Ok(()) }
     }
 
-    /// Keep a place for a run of this process, which nobody sees before its record is published. Its record and its socket
-    /// disappear with the returned value.
+    /// Keep a place for a run of this process, which nobody sees before its record is published. The record and the
+    /// socket disappear with the returned value.
     ///
     /// # Errors
-    /// [`RendezvousError::Taken`] where another living run has the place, and [`RendezvousError::File`] where that cannot be looked at.
+    /// [`RendezvousError::Taken`] where another living run has the place, and [`RendezvousError::File`] where that
+    /// cannot be looked at.
     pub fn reserve(&self, record: &RegisteredRun) -> Result<Announcement, RendezvousError> {
         let pid = record.identity.supervisor_pid;
         self.check_free_but_for(pid, Some(&record.identity))?;
@@ -153,7 +155,8 @@ impl Registry {
     /// The run of the supervisor `pid`, dead or alive.
     ///
     /// # Errors
-    /// [`RendezvousError::NoSuchRun`] where there is no record of it, and [`RendezvousError::File`] where that cannot be looked at.
+    /// [`RendezvousError::NoSuchRun`] where there is no record of it, and [`RendezvousError::File`] where that
+    /// cannot be looked at.
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
         let path = self.record_path(pid);
         let found = read(&path).map_err(RendezvousError::file("read", &path))?;
@@ -179,7 +182,8 @@ fn default_folder(runtime: Option<OsString>) -> PathBuf {
 /// The record in the file at `path`, unless it is none, or that of another process than its name says.
 ///
 /// # Errors
-/// The file cannot be looked at, as where this process may open no more files: nobody knows then, and nothing is to be removed.
+/// The file cannot be looked at, as where this process may open no more files: nobody knows then, and nothing is to
+/// be removed.
 pub(super) fn read(path: &Path) -> io::Result<Option<Entry>> {
     let text = fs::symlink_metadata(path).and_then(|facts| {
         let is_named_so = path.extension().is_some_and(|kind| kind == "json");
@@ -195,8 +199,9 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Entry>> {
     Ok(record.map(|record| Entry { state: state_of(&record), record }))
 }
 
-/// Whether the supervisor of the run lives, in the kernel's words; of one in another PID or time namespace, whether any process of
-/// the run does: its id means nothing here, and the lock that they share does. In doubt it lives.
+/// Whether the supervisor of the run lives, according to the kernel. The id of a supervisor in another PID or time
+/// namespace means nothing here: such a one lives as long as any process holds the lock that the run's processes
+/// share. In doubt the supervisor lives.
 pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
     let identity = &record.identity;
     // No process has such an id, so the kernel cannot be asked about it.
@@ -211,10 +216,11 @@ pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
     if ended { Liveliness::Dead } else { Liveliness::Running }
 }
 
-/// The place of a run in the registry; dropping it gives it back. A forked child never drops it, because it leaves by `_exit`.
+/// The place of a run in the registry; dropping it gives it back. A forked child never drops it, because it leaves
+/// by `_exit`.
 #[derive(Debug)]
 pub struct Announcement {
-    /// Of the record and of the socket.
+    /// Paths of the record and of the socket.
     paths: [PathBuf; 2],
     record: RegisteredRun,
 }
@@ -235,7 +241,7 @@ impl Announcement {
         write().map_err(RendezvousError::file("announce the run in", path))
     }
 
-    /// Where its supervisor listens.
+    /// Where the supervisor of the run listens.
     pub fn socket(&self) -> &Path {
         &self.paths[1]
     }
@@ -245,12 +251,12 @@ impl Announcement {
         self.paths.iter().any(|path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound))
     }
 
-    /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its process id, and its place,
-    /// by now.
+    /// Remove the record and the socket after the killed supervisor that was `identity`, unless another has its
+    /// process id, and its place, by now.
     pub fn withdraw(&self, identity: &Identity) {
         let is_its = match read(&self.paths[0]) {
             Ok(Some(found)) => found.record.identity == *identity,
-            // It was killed before it had published that, and may have listened.
+            // The supervisor was killed before it had published the record, and may have listened already.
             Ok(None) => has_exited(identity.supervisor_pid, 0),
             Err(_) => false,
         };

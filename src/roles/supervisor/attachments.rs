@@ -1,8 +1,8 @@
 //! Actors and guests from outside: let in, watched, seen off.
 //!
-//! An attached actor is a process of Shoal's that has nothing else to do: it ends with the run, and is killed if it stands in
-//! the way of it. A guest is somebody's program, whatever else it does: nobody here kills it or waits for it. It gives its
-//! place back by a word in it, or by its end.
+//! An attached actor is a process of Shoal's that has nothing else to do: it ends with the run, and is killed if it
+//! stands in the way of it. A guest is somebody's program, whatever else it does: nobody here kills it or waits for
+//! it. It gives its place back by a word in it, or by its end.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl Attachments {
         Self { listener: Some(listener), work_before: vec![0; slots.len()], slots, first_number, present: Vec::new() }
     }
 
-    /// Let them in through another socket from now on.
+    /// Let actors and guests in through another socket from now on.
     pub(super) fn listen_at(&mut self, listener: Listener) {
         self.listener = Some(listener);
     }
@@ -55,7 +55,7 @@ impl Attachments {
         self.listener.as_ref().is_some_and(Listener::has_connections)
     }
 
-    /// Who knocks and has said what it wants.
+    /// The connections whose other ends have said what they want.
     pub(super) fn hear(&mut self) -> Vec<Knock> {
         self.listener.as_mut().map_or_else(Vec::new, Listener::hear)
     }
@@ -97,8 +97,8 @@ impl Attachments {
         self.work_before[joined.slot - self.slots.start]
     }
 
-    /// Somebody who has left: by its end, or, of guests that live on, by saying so, or by hanging up without having taken the
-    /// place that was promised.
+    /// Somebody who has left. An actor leaves by its end. A guest that lives on leaves by saying so, or by hanging
+    /// up before it has taken the place that it was promised.
     pub(super) fn take_left(&mut self, segment: &Segment) -> Option<Joined> {
         let gave_up = |joined: &Joined| {
             let slot = segment.processes().slot(joined.slot);
@@ -109,7 +109,7 @@ impl Attachments {
         self.present.iter().position(has_left).map(|index| self.present.remove(index))
     }
 
-    /// Whether an actor is attached, whose end the end of the run waits for.
+    /// Whether an actor is attached: the run does not end before it.
     pub(super) fn has_actors(&self) -> bool {
         self.present.iter().any(|joined| joined.visitor == Visitor::Actor)
     }

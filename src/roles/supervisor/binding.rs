@@ -1,6 +1,6 @@
-//! Binding pays while a learner has its core for itself, and the run the cores that it was planned for. Another program that starts later,
-//! or another run that planned at the same moment, may take such a core; cores may be given to the run or taken from it. Then every bound
-//! process is better left to the kernel.
+//! Binding pays while a learner has its core for itself, and the run the cores that it was planned for. Another
+//! program that starts later, or another run that planned at the same moment, may take such a core; cores may be
+//! given to the run or taken from it. Then every bound process is better left to the kernel.
 
 use super::watch::Watched;
 use crate::machine::affinity;
@@ -8,11 +8,11 @@ use crate::machine::cores::{core_list, usable_now};
 use crate::readable::counted;
 use crate::segment::processes::Role;
 
-/// A bound learner that waits for its core for more of the time than this shares it.
+/// A bound learner shares its core with somebody if it waits for it for more than this share of the time.
 const SHARED_FROM: f64 = 0.3;
-/// Looks in a row that must show it: what lasts shorter is not worth moving for.
+/// Looks in a row that must show a shared core: what lasts shorter is not worth moving for.
 const LOOKS: u32 = 2;
-/// Looks, the first included, in which processes are let go: those of a second.
+/// Looks in which processes are let go, the first included: one second of them.
 const REPEATS: u32 = 5;
 
 /// For which cores processes were bound, and how long learners have been seen to share theirs.
@@ -20,22 +20,24 @@ const REPEATS: u32 = 5;
 pub(super) struct Binding {
     usable: Vec<usize>,
     looks: u32,
-    /// Whether they were let go: each process then has the usable cores of that moment.
+    /// Whether the processes were let go: each then has the cores that were usable at that moment.
     is_over: bool,
-    /// Looks for which that is done again: a process that was being started meanwhile binds itself to the cores that it was planned for.
+    /// Looks for which processes are let go again: one that was being started meanwhile binds itself to the cores
+    /// that it was planned for.
     repeats: u32,
 }
 
 impl Binding {
-    /// Processes were bound for a run on these cores.
+    /// The state of a run whose processes were bound for these cores.
     pub(super) fn planned_for(usable: Vec<usize>) -> Self {
         Self { usable, looks: 0, is_over: false, repeats: 0 }
     }
 
-    /// Unless every learner has its core for itself and the run has the cores that it was planned for, let all processes run on any of the
-    /// `usable` ones, now and after a restart. Says so when it happens. `core_wait` is the share of the time in which the owner of a slot
-    /// has waited for a core. Not for the sake of a setting that is only tried: its actors may be gone soon, and `is_passing` says that
-    /// they are there.
+    /// Let all processes run on any of the `usable` cores, now and after a restart, unless every learner has its
+    /// core for itself and the run has the cores that it was planned for. Returns what is to be said when that
+    /// happens. `core_wait` is the share of the time in which the owner of a slot has waited for a core.
+    /// `is_passing` says that actors are there for a setting that is only tried: nothing is changed for their sake,
+    /// since they may be gone soon.
     pub(super) fn look(
         &mut self,
         watched: &mut [Watched],
@@ -89,7 +91,8 @@ impl Binding {
     }
 }
 
-/// What a learner may have waited for: the kernel counts it as waiting, too, when the control group has used up its time.
+/// What a learner may have waited for: the kernel counts it as waiting, too, when the control group has used up its
+/// time.
 fn cause(usable: usize, has_time_of: usize) -> String {
     let others = "which others use too";
     if has_time_of >= usable {

@@ -1,7 +1,9 @@
-//! Writes checkpoints while training goes on: a forked process reads the segment beside everybody else, and nobody waits for it.
+//! Writes checkpoints while training goes on: a forked process reads the segment beside everybody else, and nobody
+//! waits for it.
 //!
-//! What it reads may change under it. Each row, each board and each count is whole all the same, and whatever is a little out of step
-//! is so after a kill too. A process that dies in the middle leaves a folder that nobody takes for a checkpoint.
+//! What it reads may change under it. Each row, each board and each count is whole all the same, and whatever is a
+//! little out of step is so after a kill too. A process that dies in the middle leaves a folder that nobody takes
+//! for a checkpoint.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -20,10 +22,11 @@ use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
 
-/// After this long whoever waits for a checkpoint is said to: the synchronous trainer, and the end of a run.
+/// How long the synchronous trainer, or the end of a run, waits for a checkpoint before that is said.
 const WAITING_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest that the writer rests in all. What changes while rows are read is not in a checkpoint, so that this may not take too long.
+/// The longest that the writer rests in all. What changes while rows are read is not in the checkpoint, so reading
+/// them must not take too long.
 const LONGEST_REST: Duration = Duration::from_mins(1);
 
 /// Who writes the checkpoints of a run, and when.
@@ -53,7 +56,8 @@ pub(super) struct Late {
 /// Why it is time for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The last was written long enough ago, and nobody waits for this one, which is to be complete before the next is due all the same.
+    /// The last was written long enough ago. Nobody waits for this one, but it has to be complete before the next
+    /// is due.
     AsTimePasses { longest_rest: Duration },
     /// The synchronous trainer waits for it, in this incarnation.
     ForTrainer { incarnation: u64 },
@@ -62,7 +66,7 @@ pub(super) enum Due {
 /// A complete checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Written {
-    /// Its folder's name.
+    /// Name of the folder.
     pub(super) name: String,
     /// Bytes on the disk.
     pub(super) bytes: u64,
@@ -73,7 +77,7 @@ pub(super) struct Written {
 /// Why there is none.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Failed {
-    /// The same words whenever the same trouble comes again.
+    /// What went wrong: the same words whenever the same trouble comes again.
     pub(super) cause: String,
     /// For people.
     pub(super) message: String,
@@ -82,7 +86,7 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// Trouble that has the same words whenever it comes.
+    /// Trouble that is not the disk's, with a cause that is its message.
     fn of(message: &str) -> Self {
         Self { cause: message.into(), message: message.into(), is_of_disk: false }
     }
@@ -133,7 +137,7 @@ impl CheckpointWriter {
         self.interval.is_some()
     }
 
-    /// Whether it is time for another.
+    /// Why it is time for another checkpoint; `None` if it is not.
     pub(super) fn is_due(&self, control: Control<'_>) -> Option<Due> {
         if self.writing.is_some() {
             return None;
@@ -148,13 +152,13 @@ impl CheckpointWriter {
         }
     }
 
-    /// To be polled for reading while one is under way.
+    /// The descriptor of the checkpoint under way: readable once that has ended.
     pub(super) fn descriptor(&self) -> Option<PollFd<'_>> {
         self.writing.as_ref().map(|writing| writing.helper.descriptor())
     }
 
-    /// Begin to write `content`, and keep as many as usual once it is complete, or just `last`. That it cannot begin is no more than
-    /// one checkpoint that is missing.
+    /// Begin to write `content`. Once that is complete, the `last` newest checkpoints are kept, or as many as
+    /// usual. A failure costs no more than this one checkpoint.
     pub(super) fn begin(&mut self, content: Content<'_>, last: Option<usize>) -> Result<(), Failed> {
         self.next = Instant::now() + self.interval.unwrap_or_default();
         let (checkpoints, began) = (&self.checkpoints, Instant::now());
@@ -176,7 +180,8 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// That the one under way is not complete though it is time for the next, or the trainer has waited long; once of each.
+    /// The checkpoint under way if it is late: it is time for the next, or the trainer has waited long. Each is
+    /// returned once.
     pub(super) fn late(&mut self) -> Option<Late> {
         match self.interval {
             Some(interval) => self.late_after(interval, "training goes on, and the next one waits for it"),
@@ -190,23 +195,25 @@ impl CheckpointWriter {
         Some(Late { seconds: writing.began.elapsed().as_secs(), writer: writing.helper.pid(), who_waits })
     }
 
-    /// What became of the one under way, once that is known: it is complete, or why it is not.
+    /// What became of the checkpoint under way, once that has ended.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let writing = self.writing.take_if(|writing| writing.helper.has_ended())?;
         let silent = || Err(Failed::of("whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own"));
         Some(writing.helper.answer().unwrap_or_else(silent))
     }
 
-    /// Give up the one under way: a later one is about to have all that it would, or nobody may go on from what is there.
+    /// Give up the checkpoint under way: a later one is about to have everything that is in it, or nobody may go on
+    /// from what is there.
     pub(super) fn abandon(&mut self) {
-        // What one that waits for its disk even now has left goes when the next checkpoint is written, if one is.
+        // A writer that still waits for its disk may leave something: the next checkpoint that is written removes
+        // it.
         if self.writing.take().is_some_and(|writing| writing.helper.end()) {
             self.checkpoints.remove_partial();
         }
     }
 
-    /// Wait for the end of the one under way, and `say` when that takes long. A stop signal that comes meanwhile ends the waiting, and the
-    /// one under way with it.
+    /// Wait for the end of the checkpoint under way, and `say` when that takes long. A stop signal that comes
+    /// meanwhile gives the checkpoint up.
     pub(super) fn wait(&mut self, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
         let stops = system::stops();
         while self.writing.is_some() {

@@ -62,7 +62,7 @@ impl Child<'_> {
             // Without its cores a process is slower, not wrong.
             let _ = planned.cores.is_empty() || affinity::bind_current_process(&planned.cores).is_ok();
             if !slot.occupy(std::process::id(), self.generation) {
-                // Whoever has the slot by now is not who failed: no last words there.
+                // The slot may be another's by now, who has not failed: no last words there.
                 return ERROR_EXIT_CODE;
             }
             self.play(slot, planned)
@@ -94,7 +94,7 @@ impl Child<'_> {
         };
         match result {
             Ok(()) => {
-                // Whoever ends with the same code without having come here was ended by what it ran.
+                // A process may also exit with this code without coming here: then what it ran has ended it.
                 slot.enter(Phase::Leaving);
                 0
             }

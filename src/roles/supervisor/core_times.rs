@@ -6,7 +6,7 @@ use crate::machine::core_time::CoreTime;
 use crate::segment::Segment;
 use crate::segment::processes::{Role, SlotState};
 
-/// The cores' time of every process, read whenever the supervisor looks around: nobody computes less for it.
+/// The core time of every process, read whenever the supervisor looks around. The processes do nothing for it.
 #[derive(Debug)]
 pub(super) struct CoreTimes {
     slots: Vec<Reading>,
@@ -21,7 +21,7 @@ pub(super) struct CoreTimes {
     pub(super) visualizer: CoreTime,
     /// Of the supervisor, which is this process and has no slot, since it began.
     pub(super) supervisor: CoreTime,
-    /// Processor time of all that the run consists of beside the supervisor; guests are no part of it.
+    /// Processor time of all processes of the run but the supervisor. Guests are no part of the run.
     pub(super) all: Duration,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct CoreTimes {
 struct Reading {
     generation: u64,
     time: CoreTime,
-    /// Of the time between the last two looks, the share in which the process waited for a core.
+    /// Share of the time between the last two looks in which the process waited for a core.
     core_wait: f64,
 }
 
 impl CoreTimes {
-    /// Before the first look.
+    /// The times before the first look.
     pub(super) fn new() -> Self {
         let none = CoreTime::default();
         Self {
@@ -50,7 +50,8 @@ impl CoreTimes {
         }
     }
 
-    /// Look at every living process of `segment`. What a process used between the last look and its death is not known any more.
+    /// Look at every living process of `segment`. What a process used between the last look and its death is not
+    /// known any more.
     pub(super) fn read(&mut self, segment: &Segment) {
         let between_s = self.looked_at.elapsed().as_secs_f64();
         self.looked_at = Instant::now();
@@ -75,14 +76,15 @@ impl CoreTimes {
                 Role::Learner => &mut self.learners,
                 Role::Evaluator => &mut self.evaluator,
                 Role::Visualizer => &mut self.visualizer,
-                // One process that does everything in turn cannot be divided, and what a guest does is its own business.
+                // One process that does everything in turn cannot be divided, and what a guest does is its own
+                // business.
                 Role::Synchronous | Role::Participant | Role::Guest => continue,
             };
             *total += used;
         }
     }
 
-    /// Of the time between the last two looks, the share in which the owner of slot `slot` waited for a core.
+    /// Share of the time between the last two looks in which the owner of slot `slot` waited for a core.
     pub(super) fn core_wait(&self, slot: usize) -> f64 {
         self.slots.get(slot).map_or(0.0, |reading| reading.core_wait)
     }

@@ -10,11 +10,13 @@ use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
 
-/// The most actors for each core, and the most times the configured environments, where nothing is said of either.
+/// The most actors for each core, if the configuration does not say how many.
 const ACTORS_PER_CORE: usize = 2;
+/// The most environments of an actor, as a multiple of those that it begins with, if the configuration does not say
+/// how many.
 const TIMES_THE_ENVIRONMENTS: usize = 4;
 
-/// What is tried in a run of `config` on so many cores; `None` where nothing is.
+/// The settings that are tried in a run of `config` on so many cores; `None` if the run is not fitted.
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let (table, start) = (&config.adaptation, start(config));
     table.enabled.then(|| {
@@ -39,15 +41,16 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     })
 }
 
-/// What memory is planned for: the configuration with all knobs at the upper ends of `ranges`. `loaded` is told these ends, since whoever
-/// reads it, attached actors too, has to find the same room and the same error band.
+/// The configuration that memory is planned for: all knobs at the upper ends of `ranges`. These ends are written
+/// into `loaded`, since everybody who reads that, such as an attached actor, has to find the same room and the same
+/// error band.
 pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Config, SupervisorError> {
     let mut planned = loaded.config.clone();
     let Some(ranges) = ranges else { return Ok(planned) };
     planned.actor.count = ranges.actors.high;
     planned.actor.environments = ranges.environments.high;
     planned.learner.batch_size = ranges.batch_size.high;
-    // Its ranges are about the beginning.
+    // The rules for ranges are about what the run begins with.
     planned.adaptation.enabled = false;
     if let Err(errors) = planned.validate() {
         let ends = start(&planned).flags();
@@ -56,7 +59,7 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
         let message = format!("at the upper ends of its ranges, which {keys} say, {ends}: {}", problems.join("; "));
         return Err(refuse(loaded.error_at("adaptation.enabled", message)));
     }
-    // The run is then the same where it goes on, or is started again, on a machine with other cores.
+    // The run then stays the same if it goes on, or is started again, on a machine with other cores.
     let table = &mut loaded.config.adaptation;
     (table.most_actors, table.most_environments) = (Some(ranges.actors.high), Some(ranges.environments.high));
     Ok(planned)
@@ -76,12 +79,13 @@ pub(super) struct Fitting {
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
-    /// Whether it has been said that something holds the search back.
+    /// Whether the user has been told that something holds the search back.
     has_said_so: bool,
 }
 
 impl Fitting {
-    /// For a run that begins as it was prepared, or with what an earlier life of it had `found`; `None` where nothing is to be fitted.
+    /// The tuner of a run that begins as it was prepared, or with what an earlier life of it had `found`; `None` if
+    /// nothing is to be fitted.
     pub(super) fn new(prepared: &Prepared, found: Option<Found>) -> Result<Option<Self>, AdaptationError> {
         let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
         let limiter = prepared.algorithm().experience().limiter();
@@ -103,12 +107,12 @@ impl Fitting {
         self.tuner.home()
     }
 
-    /// Whether it has yet to prove itself.
+    /// Whether the setting in force has yet to prove itself.
     pub(super) fn is_on_trial(&self) -> bool {
         self.tuner.is_on_trial()
     }
 
-    /// Why nothing is tried, when that is news.
+    /// Why nothing is tried, if that has not been said yet.
     pub(super) fn held_back(&mut self) -> Option<String> {
         let reason = self.tuner.held_back().map(ToString::to_string);
         let was_said = std::mem::replace(&mut self.has_said_so, reason.is_some());
@@ -120,16 +124,18 @@ impl Fitting {
         [self.tried, self.accepted]
     }
 
-    /// What was measured in this window says nothing of the setting. A process that could not be started says more, and stays.
+    /// Note that what was measured in this window says nothing of the setting. A process that could not be started
+    /// is the graver incident, and is not replaced by another.
     pub(super) fn happened(&mut self, incident: Incident) {
         if !matches!(self.incident, Some(Incident::ProcessFailed(_))) {
             self.incident = Some(incident);
         }
     }
 
-    /// Take in a moment of the run, in which `in_force` was its setting. Nothing comes of it before a whole window has passed.
+    /// Take in a moment of the run, in which `in_force` was its setting. Returns what the tuner decides once a
+    /// whole window has passed.
     pub(super) fn look(&mut self, now: &Snapshot, in_force: Setting) -> Option<Step> {
-        // What cannot be started is not waited for: it would fail on.
+        // A process that cannot be started ends its window at once: it would fail again.
         let is_refuted = self.tuner.is_on_trial() && matches!(self.incident, Some(Incident::ProcessFailed(_)));
         if !self.windows.is_over(now) && !is_refuted {
             return None;
@@ -147,7 +153,7 @@ impl Fitting {
             incident: self.incident.take(),
         });
         match &step.probe {
-            // It was counted when it was accepted, and could not be kept.
+            // The setting was counted when it was accepted, and could not be kept.
             Some(probe) if probe.verdict == Verdict::Abandoned && probe.to == home => self.accepted = self.accepted.saturating_sub(1),
             Some(probe) => {
                 self.tried += 1;
@@ -169,7 +175,7 @@ impl Fitting {
     }
 }
 
-/// The part of the run that is over, by steps or by time, whichever is more.
+/// The part of the run that is over, from 0 to 1: by steps or by time, whichever is more.
 fn progress(now: &Snapshot) -> f64 {
     let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
     by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)

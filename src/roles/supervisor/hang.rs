@@ -3,9 +3,9 @@
 //! Only a process that steps environments in Python can be asked: its interpreter answers SIGUSR1, even in the middle
 //! of native code, by writing its stack to a file in memory that it inherited. All others ignore the signal.
 //!
-//! Nobody is blamed for a time in which the supervisor itself did not run: whoever stops a whole run and lets it go on
-//! finds all of it alive ([`LookClock`]). Such times are left out and end nothing, so that a supervisor that a slow disk holds
-//! up again and again still finds who hangs.
+//! Time in which the supervisor itself did not run counts against no process: a user may stop a whole run, let it
+//! go on, and finds all of it alive ([`LookClock`]). Such times are left out, but do not start the count anew, so
+//! that a supervisor that a slow disk holds up again and again still finds who hangs.
 
 use std::fs::File;
 use std::io;
@@ -21,30 +21,32 @@ use crate::roles::environments::STARTING_PATIENCE;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
 
-/// How many times as long as anybody else a visualizer may be silent, to which busy cores leave a hundredth of one. Nobody waits for it.
+/// How many times as long as other processes a visualizer may be silent: busy cores leave it a hundredth of one,
+/// and nobody waits for it.
 const VISUALIZER_PATIENCE_FACTOR: u32 = 10;
 /// How long a process that hangs may take to write its stack.
 const STACK_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest stack that is read.
 const LONGEST_STACK_BYTES: usize = 16 << 10;
-/// Marks of lines that say nothing about the environment: frames of Shoal's own bridge, and all that was ever imported.
+/// Marks of lines in a stack that say nothing about the environment: frames of Shoal's own bridge, and the list of
+/// imported modules.
 const NOISE: [&str; 2] = ["File \"<shoal", "Extension modules: "];
 
 /// The longest time between two looks of a supervisor that runs; its loop takes milliseconds.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
-/// How the supervisor looks at the run: in every turn of its loop, unless something holds it up.
+/// When the supervisor last looked at the run. It looks in every turn of its loop, unless something holds it up.
 pub(super) struct LookClock {
     last_look: Instant,
 }
 
 impl LookClock {
-    /// It begins `now`.
+    /// A clock whose first look is `now`.
     pub(super) fn new(now: Instant) -> Self {
         Self { last_look: now }
     }
 
-    /// Look `now`, and return the pause before it, in which nobody looked; zero if it was a blink.
+    /// Look `now`, and return for how long nobody had looked: zero if that was no longer than a turn of the loop.
     pub(super) fn look(&mut self, now: Instant) -> Duration {
         let since = now.saturating_duration_since(self.last_look);
         self.last_look = now;
@@ -52,7 +54,7 @@ impl LookClock {
     }
 }
 
-/// How long nobody looked since a process last gave a sign of life.
+/// For how long nobody looked since a process last gave a sign of life.
 #[derive(Default)]
 pub(super) struct Unwatched {
     heartbeat_ns: u64,
@@ -60,8 +62,9 @@ pub(super) struct Unwatched {
 }
 
 impl Unwatched {
-    /// Take in a look, after a `pause`, at a process that has been silent for so long since this heartbeat, and return for how long of that
-    /// somebody looked. Of the pause only what came after the heartbeat counts.
+    /// Take in a look, after a `pause` without any, at a process that has been silent for so long since this
+    /// heartbeat. Returns for how long of its silence somebody looked. Only the part of the pause that came after
+    /// the heartbeat is left out.
     fn look(&mut self, heartbeat_ns: u64, silence: Duration, pause: Duration) -> Duration {
         if heartbeat_ns != self.heartbeat_ns {
             *self = Self { heartbeat_ns, time: Duration::ZERO };
@@ -75,12 +78,12 @@ impl Unwatched {
 pub(super) struct StackFile(File);
 
 impl StackFile {
-    /// An empty one.
+    /// An empty file.
     pub(super) fn create() -> io::Result<Self> {
         Ok(Self(File::from(rustix::fs::memfd_create("shoal-stack", MemfdFlags::CLOEXEC)?)))
     }
 
-    /// The process's end.
+    /// A descriptor of the file for the process.
     pub(super) fn for_process(&self) -> io::Result<OwnedFd> {
         Ok(self.0.try_clone()?.into())
     }
@@ -98,10 +101,10 @@ impl StackFile {
 /// A process that gives no sign of life.
 pub(super) struct Hang {
     noticed: Instant,
-    /// How long it had been silent then.
+    /// How long the process had been silent when it was noticed.
     pub(super) silent: Duration,
     role: Role,
-    /// What `machine.hang_timeout_s` counted as.
+    /// The value of `machine.hang_timeout_s`, or what stands for it while a process starts.
     limit: Duration,
     phase: &'static str,
     /// The length of its stack at the last look.
@@ -110,12 +113,12 @@ pub(super) struct Hang {
 }
 
 impl Hang {
-    /// Whether it was killed for it, and not only suspected.
+    /// Whether the process was killed for its silence, and not only suspected.
     pub(super) fn was_killed(&self) -> bool {
         self.killed
     }
 
-    /// For people: how it ended.
+    /// For people: how the process ended.
     pub(super) fn describe(&self) -> String {
         format!("gave no sign of life {} and was killed", self.circumstances())
     }
@@ -134,25 +137,26 @@ impl Hang {
     }
 }
 
-/// How long a process may be silent where everybody may be for `limit`.
+/// How long a process with this role may be silent, if `limit` is the time for most of them.
 fn patience(role: Role, limit: Duration) -> Duration {
     if role == Role::Visualizer { limit * VISUALIZER_PATIENCE_FACTOR } else { limit }
 }
 
 impl Watched {
-    /// Kill the process if it has been silent for longer than `limit`, or than a minute while it starts, a visualizer for much longer,
-    /// after a moment to write its stack if it can. A `pause` before this look, in which nobody looked, is not counted as silence. Returns
-    /// what is to be said of it, when it is killed.
+    /// Kill the process if it has been silent for longer than `limit`: than a minute while it starts, and for much
+    /// longer if it is a visualizer. It first has a moment to write its stack, if it can. A `pause` before this
+    /// look, in which nobody looked, is not counted as silence. Returns what is to be said when the process is
+    /// killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
         if self.hang.as_ref().is_some_and(Hang::was_killed) {
-            // Whatever sign of life it may have given before the kill met it.
+            // A sign of life between the decision and the kill changes nothing.
             return None;
         }
         let silent = self.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
         let limit = if slot.phase() == Some(Phase::Starting) { limit.max(STARTING_PATIENCE) } else { limit };
         if silent <= patience(self.planned.role, limit) {
-            // It has woken up, if it was suspected at all.
+            // The process has woken up, if it was suspected at all.
             self.hang = None;
             return None;
         }

@@ -1,4 +1,5 @@
-//! A child that does one thing beside the run and tells what came of it: at a lower priority than training, and nobody waits for it.
+//! A child that does one thing beside the run and tells what came of it. It has a lower priority than training, and
+//! nobody waits for it.
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use crate::segment::system;
 /// Steps on the scale of `nice` by which training goes first.
 const POLITENESS: i32 = 10;
 
-/// How long it may take to be gone once it is killed. Who waits for a disk in the kernel dies when the disk has answered, and the
-/// supervisor has others to look after meanwhile.
+/// How long a killed helper may take to be gone. One that waits for a disk in the kernel dies when the disk has
+/// answered, and the supervisor has others to look after meanwhile.
 const DYING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The child. Dropped, it is killed if it has not ended.
@@ -30,8 +31,8 @@ pub(super) struct Helper<T> {
 }
 
 impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
-    /// Fork one that does `work`, which has to say first what becomes of the segment in it. Where that cannot be,
-    /// what could not be done and why.
+    /// Fork a child that does `work`. That has to begin by saying what becomes of the segment in the child. The
+    /// error says in words what could not be done, and why.
     pub(super) fn start(work: impl FnOnce() -> T) -> Result<Self, String> {
         let (sender, answer) = ipc::channel().map_err(|error| format!("opening a channel failed: {error}"))?;
         let child = system::fork_child(|| {
@@ -45,12 +46,12 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
         Ok(Self { pid, process, answer, is_killed: false })
     }
 
-    /// Whether it has ended.
+    /// Whether the child has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.process.has_ended()
     }
 
-    /// What came of it, once it has ended; `None` where it ended before it could tell.
+    /// What the child answered before it ended; `None` if it ended without an answer.
     pub(super) fn answer(self) -> Option<T> {
         self.answer.try_recv().ok()
     }
@@ -62,12 +63,12 @@ impl<T> Helper<T> {
         self.pid.as_raw()
     }
 
-    /// To be polled for reading: readable once it has ended.
+    /// To be polled for reading: readable once the child has ended.
     pub(super) fn descriptor(&self) -> PollFd<'_> {
         self.process.for_poll()
     }
 
-    /// Kill it, and say whether it is dead: nothing that it began goes on then.
+    /// Kill the child. Returns whether it is dead: then nothing that it began goes on.
     pub(super) fn end(mut self) -> bool {
         self.kill();
         self.process.has_ended()
@@ -81,8 +82,8 @@ impl<T> Helper<T> {
 }
 
 impl<T> Drop for Helper<T> {
-    /// Be rid of it, whether it has ended or not. One that does not die in time is left to die: nobody takes its id before somebody has
-    /// waited for it, and when the supervisor ends, others do.
+    /// Be rid of the child, whether it has ended or not. One that does not die in time is left to die: its id stays
+    /// taken until somebody waits for it, which others do when the supervisor ends.
     fn drop(&mut self) {
         if !self.is_killed {
             self.kill();

@@ -1,4 +1,5 @@
-//! The sentinel as the keeper of a run in memory: it offers the run until a new supervisor has adopted it, or it is on the disk.
+//! The sentinel as the keeper of a run in memory: it offers the run until a new supervisor has adopted it, or it is
+//! on the disk.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,7 +19,8 @@ use crate::telemetry::{FolderSettings, RunFolder, note};
 
 /// The longest between two looks at what is wanted, and at whoever adopts the run.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time between two attempts to put right what a dead adopter left, how many there are, and how many once the run is wanted on the disk.
+/// Time between two attempts to put right what a dead adopter left, the number of attempts, and their number once
+/// this process was asked to stop.
 const RETRY: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 60;
 const ATTEMPTS_AFTER_A_STOP: u32 = 5;
@@ -28,9 +30,9 @@ const ATTEMPTS_AFTER_A_STOP: u32 = 5;
 pub(super) enum Ended {
     /// A supervisor has adopted it, and answers for its memory.
     Adopted,
-    /// It is on the disk; in words for people.
+    /// The run is on the disk; in words for people.
     OnDisk(String),
-    /// Neither of both can be; why, for people.
+    /// The run can be neither adopted nor written; why, for people.
     GivenUp(String),
 }
 
@@ -38,7 +40,7 @@ pub(super) enum Ended {
 enum Obstacle {
     /// The disk may have room again at any time.
     Disk(String),
-    /// If it is still there after many attempts, it stays.
+    /// Anything else: an obstacle that is still there after many attempts is there for good.
     Other(String),
 }
 
@@ -55,17 +57,18 @@ impl Obstacle {
     }
 }
 
-/// How often it was tried in vain to put right what a dead adopter left.
+/// Failed attempts to put right what a dead adopter left.
 #[derive(Default)]
 struct Attempts {
     failed: u32,
-    /// In a row, for what may stay for ever, and since this process was asked to stop.
+    /// Failures in a row for an obstacle that may stay for ever, counted anew once this process is asked to stop.
     hopeless: u32,
     is_stopped: bool,
 }
 
 impl Attempts {
-    /// One more was, for `obstacle`; this process may have been asked to stop meanwhile. Whether to give up.
+    /// Count one more failure, for `obstacle`; `is_stopped` says whether this process has been asked to stop.
+    /// Returns whether to give up.
     fn are_vain_after(&mut self, obstacle: &Obstacle, is_stopped: bool) -> bool {
         self.failed = self.failed.saturating_add(1);
         let is_news = !std::mem::replace(&mut self.is_stopped, is_stopped) && is_stopped;
@@ -87,21 +90,21 @@ pub(super) struct Keeper<'a> {
     pub(super) checkpoint: OsString,
     /// Fields of a row.
     pub(super) schema: Schema,
-    /// Its folder, which this process has.
+    /// The run's folder, which this process has taken.
     pub(super) folder: &'a RunFolder,
     /// What the folder says of the run.
     pub(super) settings: FolderSettings,
 }
 
 impl Keeper<'_> {
-    /// Offer it, and wait until it is adopted, or wanted on the disk, to which `write` writes it. Where the disk does not take it,
-    /// it stays.
+    /// Offer the run, and wait until it is adopted, or wanted on the disk, to which `write` writes it. If the disk
+    /// does not take it, it stays.
     pub(super) fn keep(self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Ended {
-        // Who ends this process politely, as a machine does that is switched off, wants the run on the disk.
-        // Without the handler it would be lost.
+        // A stop signal, such as from a machine that is switched off, asks for the run on the disk. Without the
+        // handler the run would be lost.
         let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
-        // In this order: one that comes between the two looks is still to be heeded.
+        // In this order: a signal between the two looks is still to be heeded.
         let stops_before = system::stops();
         let mut stops_heeded = if system::stop_requested() { 0 } else { stops_before };
         let (control, keeping) = (self.segment.control(), self.segment.control().keeping());
@@ -110,7 +113,8 @@ impl Keeper<'_> {
         self.say_where_it_is();
         let (mut is_given_back, mut attempts) = (false, Attempts::default());
         loop {
-            // What is wanted is looked at first: whoever has let this process go has done so before anybody else could want anything.
+            // What is wanted is read first, and whose keeper this process is second: an adopter lets this process
+            // go before anybody else can want anything.
             let wanted = keeping.wanted();
             if keeping.keeper() != Some(name) {
                 return Ended::Adopted;
@@ -135,7 +139,7 @@ impl Keeper<'_> {
                     }
                     control.wait_for_progress(PAUSE, || false);
                 }
-                // It came so far that it answered for the run.
+                // The adopter died after it had taken over the run.
                 Wanted::By(_) if keeping.keeper() != Some(name) => return Ended::Adopted,
                 Wanted::By(_) => match self.put_back(&mut is_given_back) {
                     Ok(()) => {
@@ -171,7 +175,8 @@ impl Keeper<'_> {
         let _ = self.folder.found_again().map(|folder| note(&folder, text));
     }
 
-    /// Have `write` write it to the disk. Where that does not take it, the run is offered again, and nothing has ended.
+    /// Have `write` write the run to the disk. If the disk does not take it, the run is offered again, and `None`
+    /// is returned.
     fn have_written(&self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Option<Ended> {
         let Some(folder) = self.folder.found_again() else { return Some(Ended::GivenUp("its folder was removed".into())) };
         match write(&folder) {
@@ -184,7 +189,8 @@ impl Keeper<'_> {
         }
     }
 
-    /// Rest before the next attempt to put back what a dead adopter left, after so many `failures` in a row, the last of them for `reason`.
+    /// Rest before the next attempt to put back what a dead adopter left, after so many `failures` in a row, the
+    /// last of them for `reason`.
     fn rest_after(&self, failures: u32, reason: &str) {
         if failures == 2 {
             self.say(&format!("the run in memory is offered again as soon as that can be: {reason}"));
@@ -192,12 +198,13 @@ impl Keeper<'_> {
         std::thread::sleep(if failures > 1 { RETRY } else { PAUSE });
     }
 
-    /// Make everything as it was before a process came that was about to adopt the run, and has died: it has left the rows alone.
+    /// Undo what an adopter did that has died before it took the run over. It has left the rows alone.
     ///
     /// # Errors
     /// What stands in the way, for people. It may be tried again.
     fn put_back(&self, is_given_back: &mut bool) -> Result<(), Obstacle> {
-        // The sentinel of the dead one may still have it, for the moment that it takes to find that the run is not its own.
+        // The sentinel of the dead adopter may still have the folder, for the moment that it takes to find that the
+        // run is not its own.
         if *is_given_back && !self.folder.take_again() {
             return Err(Obstacle::Other("others have its folder".into()));
         }
@@ -211,7 +218,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Let whoever waits for the end of the output of the run have it.
+/// Close the standard streams of the run: a reader of its output may wait for the end of that.
 fn leave_the_terminal() {
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
         let _ = (dup2_stdin(&nothing), dup2_stdout(&nothing), dup2_stderr(&nothing));

@@ -8,11 +8,11 @@ use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::processes::Role;
 use crate::telemetry::StopReason;
 
-/// How long whoever evaluates may take where the last weights are to be evaluated: for the confirmation under way, and for them, after
-/// learners have published them.
+/// How long an evaluator may take if the last weights are to be evaluated: for the confirmation under way, and for
+/// those weights, after learners have published them.
 const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long whoever only shows may take.
+/// How long a visualizer may take.
 const SHOWING_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The time after the end of training.
@@ -24,14 +24,14 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Training ended at `now`.
+    /// The time after training that ended at `now`.
     pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
         let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
         let patience = if evaluation_wanted { EVALUATION_PATIENCE } else { LEAVING_PATIENCE };
         Self { began: now, deadline: now + LEAVING_PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }
 
-    /// The user has no more patience.
+    /// Note that the user has no more patience.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.evaluation_wanted {
             self.evaluation_wanted = false;
@@ -44,11 +44,11 @@ impl Leaving {
         now >= self.deadline
     }
 
-    /// What a process of this role that is still there is sent at `now`.
+    /// The signal for a process of this role that is still there at `now`, if any.
     pub(super) fn signal(&self, role: Role, now: Instant) -> Option<Signal> {
         let deadline = match role {
             _ if role.evaluates() => self.evaluation_deadline,
-            // Nobody waits for it, not even at the end.
+            // Nobody waits for a visualizer, not even at the end.
             Role::Visualizer => self.began + SHOWING_PATIENCE,
             _ => self.deadline,
         };

@@ -13,7 +13,7 @@ use crate::rendezvous::{Liveliness, Registry};
 pub struct Neighbour {
     /// Process id of its supervisor.
     pub pid: u32,
-    /// What it trains in.
+    /// The environment that the run trains in.
     pub environment: String,
     /// The cores.
     pub cores: BTreeSet<usize>,
@@ -26,8 +26,8 @@ impl fmt::Display for Neighbour {
     }
 }
 
-/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of the kernel are those
-/// below `root`.
+/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of
+/// the kernel are those below `root`.
 pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neighbour> {
     let living = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Running);
     let others = living.map(|entry| entry.record).filter(|record| record.identity.supervisor_pid != own);

@@ -20,22 +20,24 @@ use crate::sync::Ordering;
 use crate::telemetry::Gpus;
 use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, InsertedByProcess, LearnerTime, Remembered, Snapshot};
 
-/// Training episodes that their means are taken over.
+/// Number of the newest training episodes that means are taken over.
 const EPISODES: usize = 100;
 
-/// Memory between two snapshots.
+/// What the supervisor remembers between two snapshots.
 pub(super) struct Observer {
     started: Instant,
-    /// The last look at which nobody had taken a step yet in this life of the run: its seconds and the effort until then.
+    /// Seconds and effort at the last look before the first step in this life of the run.
     training_began: Option<(f64, Effort)>,
-    /// Seconds of training and environment steps of its earlier lives.
+    /// Seconds of training in earlier lives of the run.
     earlier_training_s: f64,
+    /// Environment steps in earlier lives of the run.
     earlier_steps: u64,
+    /// Products that networks computed in earlier lives of the run.
     earlier_products: u64,
     positions: Vec<u64>,
     core_times: CoreTimes,
     machine_time_before: MachineTime,
-    /// Return and length of each.
+    /// Return and length of the newest training episodes.
     episodes: VecDeque<(f64, u64)>,
     evaluation: Option<EvaluationScore>,
     metrics: Tally,
@@ -76,7 +78,7 @@ impl Observer {
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
-        // What the limit was for another machine is not known any more.
+        // The limit of the machine on which these were computed is not known any more.
         self.earlier_products = segment.processes().total(Counter::Products);
         if let Some(newest) = remembered.newest {
             self.take_in(newest, false);
@@ -271,15 +273,16 @@ impl Observer {
     }
 }
 
-/// What each of several processes has reported since the last look, oldest first, in one order. Between processes the true one is not
-/// known: how many came after it from the same process stands for it, so that where only the last few are kept they are of all processes.
+/// The reports of several processes since the last look, each given oldest first, merged into one order. The true
+/// order between processes is not known. A report is placed by how many came after it from its own process, so that
+/// the last few are from all processes.
 fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
     let most = reported.iter().map(Vec::len).max().unwrap_or(0);
     let with_after = |after: usize| reported.iter().filter_map(move |of_one| of_one.iter().rev().nth(after).copied());
     (0..most).rev().flat_map(with_after)
 }
 
-/// What each process that ever inserted has inserted. A replacement counts on.
+/// The transitions that each process has inserted, of all that ever inserted any. A replacement counts on.
 fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
     let inserted = segment.processes().iter().filter_map(|slot| {
         let ((role, number), rows) = (slot.role()?, slot.counters().get(Counter::Inserted));
@@ -288,8 +291,9 @@ fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
     InsertedByProcess(inserted.collect())
 }
 
-/// Fragments that were overwritten before anybody took them: neither taken nor there. The three numbers change meanwhile; in this order
-/// what is on its way is rather missed than counted. A death may leave the counts off by a few.
+/// Fragments that were overwritten before anybody took them: those that are neither taken nor there. The three
+/// numbers change while they are read. Read in this order, a fragment on its way is missed rather than counted. A
+/// death may leave the counts off by a few.
 fn overwritten(segment: &Segment) -> u64 {
     let control = segment.control();
     let inserted = control.inserted().load(Ordering::Acquire);
@@ -345,7 +349,7 @@ mod tests {
     #[test]
     fn where_more_episodes_end_at_once_than_are_kept_the_newest_of_every_process_are() {
         let (config, segment, mut observer) = small_run();
-        // The newest quarter of what is kept comes from each of four.
+        // Each of four processes has a quarter of the newest that are kept.
         for slot in 0..4 {
             for newer in (0..2 * EPISODES).rev() {
                 let episode_return = if newer < EPISODES / 4 { slot as f64 } else { -1e6 };

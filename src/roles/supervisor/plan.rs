@@ -26,8 +26,9 @@ use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
 use crate::values::ValueType;
 
-/// Bytes for the configuration and the schema, and again for each half of it that the configuration takes, which is as long as what is
-/// handed to an environment. In such large steps, so that a run may go on in the same memory with a few changes.
+/// Bytes for the configuration and the schema, and once more for each half of that which the configuration takes:
+/// it is as long as what it hands to an environment. The steps are so large that a kept run may go on in the same
+/// memory with a few changes.
 const DESCRIPTION_BYTES: usize = 64 << 10;
 /// Smaller images are as well off with dense layers.
 const LEAST_IMAGE_BYTES: usize = 256;
@@ -36,8 +37,8 @@ const LEAST_IMAGE_BYTES: usize = 256;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A size that no segment can have. The limits of the keys exclude all but those that the environment decides, alone or with the length
-    /// of fragments.
+    /// A size that no segment can have. The limits of the keys exclude all such sizes but those that follow from
+    /// the environment, alone or with the length of fragments.
     #[error("no segment can hold this run: {0}; observations with fewer values need less")]
     Layout(#[from] LayoutError),
     /// The machine has less memory than the segment takes.
@@ -68,7 +69,7 @@ pub enum PlanError {
 pub(super) struct Beginning<'a> {
     /// The configuration.
     pub(super) config: &'a Config,
-    /// What is tried to fit the run to the machine; `None` if nothing is.
+    /// The settings that are tried to fit the run to the machine; `None` if it is not fitted.
     pub(super) ranges: Option<Ranges>,
     /// Actors: those of the configuration, or as many as an earlier life of the run has found to be best.
     pub(super) actors: usize,
@@ -93,11 +94,11 @@ pub struct Plan {
     pub layout: Layout,
     /// The processes that the supervisor forks.
     pub processes: Vec<PlannedProcess>,
-    /// First slot for attached actors, and how many.
+    /// Slots for attached actors.
     pub attach_slots: std::ops::Range<usize>,
     /// What the run begins with.
     config: Config,
-    /// What is tried to fit the run to the machine; `None` where nothing is.
+    /// The settings that are tried to fit the run to the machine; `None` if it is not fitted.
     ranges: Option<Ranges>,
     /// Actors at the beginning.
     first_actors: usize,
@@ -211,7 +212,8 @@ impl Plan {
         self.run_folder = path.display().to_string();
     }
 
-    /// Say what it costs that a network of dense layers alone takes an image, or that images come as floats to an algorithm that
+    /// Say what it costs that a network of dense layers alone takes an image, or that images come as floats to an
+    /// algorithm that
     /// `learns_from_bytes`.
     pub(super) fn warn_of_images(&mut self, observation: &ObservationSpace, learns_from_bytes: bool) {
         let for_dense_layers = self.warning_of_image_for_dense_layers(observation);
@@ -257,7 +259,8 @@ impl Plan {
         BinaryBytes([Region::Store, Region::Frames].map(|region| self.layout.section(region).length_bytes as u64).iter().sum())
     }
 
-    /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each process.
+    /// Refuse the plan if the supervisor may not open as many files as it needs: a few of its own, and two for each
+    /// process.
     ///
     /// # Errors
     /// Too few open files are allowed, and the limit cannot be raised.
@@ -308,7 +311,8 @@ impl Plan {
     }
 }
 
-/// Frames beside so many rows of `config`, whose observations have `stack` of them; none where they are made of none.
+/// Frames that a replay of `capacity` rows needs, if observations are made of `stack` frames; 0 if they are not
+/// made of frames.
 fn frames(config: &Config, stagers: usize, stack: usize, capacity: usize) -> usize {
     if stack == 0 { 0 } else { frames_for(capacity, stagers * config.most_environments(), stack, config.algorithm.n_step) }
 }

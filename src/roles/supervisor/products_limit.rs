@@ -1,5 +1,5 @@
-//! How much the machine could compute at most: a child of its own measures it while the run begins, since whoever measures computes on a
-//! core and the supervisor does not.
+//! How much the machine could compute at most. Measuring it takes computing on a core, which the supervisor never
+//! does: a child measures while the run begins.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::networks::measure_products_per_s;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 
-/// Processor time that measuring takes, however long it is until the child gets it.
+/// Processor time for the measurement. The child may have to wait for it.
 const MEASURING: Duration = Duration::from_millis(200);
 
 /// The measurement, and what came of it.
@@ -20,7 +20,8 @@ pub(super) struct ProductsLimit {
 }
 
 impl ProductsLimit {
-    /// Begin to measure. `None` where that cannot be, and where learners do not compute on cores: a run does without.
+    /// Begin to measure. `None` if learners do not compute on cores, or no child can be started: a run does
+    /// without.
     pub(super) fn begin(segment: &Segment, config: &Config) -> Option<Self> {
         if config.learner.uses_gpu() {
             return None;
@@ -33,7 +34,8 @@ impl ProductsLimit {
         Some(Self { measuring: Some(measuring.ok()?), products_per_s_of_a_core: None })
     }
 
-    /// Once it has ended: say in `segment` what the cores could compute that the run may use now. They may become more or fewer.
+    /// Once the measurement has ended: write into `segment` what the cores that the run may use now could compute.
+    /// The number of cores may change.
     pub(super) fn look(&mut self, segment: &Segment) {
         if let Some(measured) = self.measuring.take_if(|measuring| measuring.has_ended()) {
             self.products_per_s_of_a_core = measured.answer().flatten();

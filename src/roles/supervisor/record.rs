@@ -11,7 +11,7 @@ use crate::telemetry::Remembered;
 pub(super) struct SupervisorRecord {
     /// Seconds that the run has taken.
     pub(super) wall_s: f64,
-    /// Seconds of training among them.
+    /// Seconds of training among those.
     pub(super) training_s: f64,
     /// Processes that died and served training.
     pub(super) restarts: u64,
@@ -25,7 +25,8 @@ impl SupervisorRecord {
         self.remembered.best.map(|best| best.env_steps)
     }
 
-    /// What would be remembered so much later, as a checkpoint keeps it; `trains` says whether the run goes on training meanwhile.
+    /// The record as it will be after `late`, in the form that a checkpoint keeps; `trains` says whether the run
+    /// goes on training meanwhile.
     pub(super) fn after(&self, late: Duration, trains: bool) -> serde_json::Value {
         let late_s = late.as_secs_f64();
         let training_s = self.training_s + if trains { late_s } else { 0.0 };

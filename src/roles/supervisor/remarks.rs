@@ -1,5 +1,6 @@
-//! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that wait, targets that
-//! hardly follow, a run that ends before it learns, or that is to go on and writes nothing to go on from.
+//! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that
+//! wait, targets that hardly follow, a run that ends before it learns, or that is to go on and writes nothing to go
+//! on from.
 
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
 use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks};
@@ -71,8 +72,8 @@ fn actors_in_turns(config: &Config, cores: usize) -> Option<String> {
     })
 }
 
-/// Where fragments are taken once, those of more environments than a batch has fragments wait for later ones. `keys` say how many
-/// environments there are.
+/// Fragments wait for later batches if there are more environments than a batch has fragments. `keys` name the keys
+/// that decide how many environments there are.
 pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &str) -> Option<String> {
     if config.rows() != Rows::Fragments || environments <= config.fragments_per_batch() {
         return None;
@@ -96,7 +97,7 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
         .then(|| format!("{told}, {behind} updates, and are dropped where fragments.max_policy_lag_updates is {most}; {remedy}"))
 }
 
-/// Target networks may be so far behind that what they say is of long ago.
+/// Target networks may be far behind the learned ones.
 fn slow_target(config: &Config) -> Option<String> {
     let algorithm = config.algorithm.name.as_str();
     if !TRANSITION_ALGORITHMS.contains(&algorithm) {
@@ -116,7 +117,8 @@ fn slow_target(config: &Config) -> Option<String> {
 fn no_update(config: &Config) -> Option<String> {
     let (needed, keys) = match config.rows() {
         Rows::Fragments => {
-            // The environments of an actor complete their first fragments at the same time, however few of them a batch has.
+            // The environments of an actor complete their first fragments at the same time, however few of them a
+            // batch has.
             let first = config.actor.environments * config.fragments.length_steps;
             (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"))
         }
@@ -132,7 +134,7 @@ fn no_update(config: &Config) -> Option<String> {
     })
 }
 
-/// A run that the same command is to go on with may be one that writes no checkpoint.
+/// A run that is to go on by the same command may be configured to write no checkpoint.
 fn no_checkpoint(config: &Config) -> Option<String> {
     let (writes_any, key) = match config.actor.count {
         0 => (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps"),

@@ -1,8 +1,8 @@
-//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of everything that was there, unless
-//! the run is to stay in memory and somebody adopts it.
+//! What the sentinel does for a run with checkpoints whose supervisor was killed: one more checkpoint, of
+//! everything that was there, unless the run is to stay in memory and somebody adopts it.
 //!
-//! The kernel has asked the processes of the run to leave. They insert what they had staged, and learners publish what they had
-//! learned; then nobody uses the segment any more.
+//! The kernel has asked the processes of the run to leave. They insert what they had staged, and learners publish
+//! what they had learned; then nobody uses the segment any more.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::segment::processes::{ProcessSlot, Role, SlotState};
 use crate::sync::Ordering;
 use crate::telemetry::{RunFolder, jsonl, note};
 
-/// How long the processes of the run may take to leave, and to disappear once they were killed.
+/// How long the processes of the run may take to leave, and again to disappear once they were killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at them.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(super) enum Left {
     /// Nobody needs it any more.
     ToNobody,
-    /// Another process answers for it.
+    /// Another process has taken it over.
     ToAnother,
 }
 
@@ -39,13 +39,13 @@ pub(super) enum Left {
 pub(super) struct Salvage<'a> {
     /// The run.
     pub(super) prepared: &'a Prepared,
-    /// Its folder.
+    /// Folder of the run.
     pub(super) folder: &'a RunFolder,
 }
 
 impl Salvage<'_> {
-    /// Wait until nobody uses the segment any more, repair after everybody, keep the run in memory where that is wanted, or write a
-    /// checkpoint, and note in `run.log` what became of it.
+    /// Wait until nobody uses the segment any more, and repair after everybody. Then keep the run in memory if that
+    /// is wanted, or write a checkpoint, and note in `run.log` what became of the run.
     pub(super) fn run(self, segment: &Segment) -> Left {
         // Somebody may have moved it.
         match self.folder.found_again() {
@@ -55,26 +55,28 @@ impl Salvage<'_> {
     }
 
     fn save(&self, segment: &Segment) -> Left {
-        // What it is kept for is no time of the run.
+        // The time for which the run is kept is not part of the run's time.
         let lived = self.prepared.started.elapsed();
         let control = segment.control();
         match control.run_state() {
-            // Nobody has done anything, or nobody may go on from what is there.
+            // Either nothing was done yet, or nobody may go on from what is there.
             RunState::Starting | RunState::Poisoned | RunState::Kept => return Left::ToNobody,
-            // It was killed after the end of the run.
+            // The supervisor was killed after the end of the run.
             _ if self.folder.record().is_ok_and(|record| record.finished.is_some()) => return Left::ToNobody,
-            // Guests are told too, and whoever has missed the signal.
+            // This tells guests as well, and processes that have missed the signal.
             RunState::Running | RunState::Stopping => control.set_run_state(RunState::Stopping),
         }
         for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Reserved) {
-            // Whoever was about to come finds its place taken back.
+            // Processes that were about to join find their places taken back.
             slot.dead_owner().map(|owner| slot.release_from(owner));
         }
         if control.gate().load(Ordering::SeqCst) != 0 {
-            // The supervisor died during a repair, and others wait behind its gate, which may have outlived the repair.
+            // The supervisor died during a repair: others wait behind its gate, which may still be closed after the
+            // repair here.
             self.repair(segment);
             if control.gate().load(Ordering::SeqCst) != 0 && rebuild_sums(segment).is_err() {
-                // Nobody draws any more, so sums that are wrong for a while harm nobody; who waits has to get on to leave.
+                // Nobody draws any more, so sums that are wrong for a while do no harm. Those that wait must go on
+                // to leave.
                 open_gate_of_the_dead(segment);
             }
         }
@@ -107,14 +109,14 @@ impl Salvage<'_> {
     /// # Errors
     /// What stands in the way, for people.
     fn keep(&self, segment: &Segment, lived: Duration) -> Result<Ended, String> {
-        // Guests have been told meanwhile that it is over, and leave.
+        // Guests have been told meanwhile that the run is over, and leave.
         if !self.repair(segment) {
             return Err("a process stands still in the middle of its replay".into());
         }
         if let Some(guest) = living(segment).next() {
             return Err(format!("process {} still uses its replay", guest.pid()));
         }
-        // A supervisor that ends by an error has removed it.
+        // A supervisor that ends by an error has removed the name of the segment.
         if Segment::identity_of(segment.name()).ok().as_ref() != Some(segment.identity()) {
             return Err("its memory has no name any more".into());
         }
@@ -141,7 +143,8 @@ impl Salvage<'_> {
         Ok(format!("the supervisor is gone; checkpoint {name} has all that was there"))
     }
 
-    /// As the supervisor does after a death or a goodbye, until that is not possible after one. Whether it was after each.
+    /// Repair after every process that has died or left, as the supervisor does. Stops at the first repair that is
+    /// not possible; returns whether all were.
     fn repair(&self, segment: &Segment) -> bool {
         let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
         // A goodbye wakes nobody: the supervisor may have died before it saw the guest off.
@@ -151,11 +154,11 @@ impl Salvage<'_> {
         };
         let mut gone = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner().or_else(|| left_by(slot))?)));
         let mut standing_still = Vec::new();
-        // Others wait behind the gate meanwhile: who stands in the way of one repair stands in the way of all.
+        // Others wait behind the gate meanwhile: whoever stands in the way of one repair stands in the way of all.
         gone.all(|(slot, owner)| {
             let schema = self.prepared.algorithm().schema();
             let mut repaired = repair_beside(segment, &schema, slot, &standing_still);
-            // Guests are nobody's to kill; those that work are waited for, and those that stand still are not.
+            // Guests are not killed. Those that work are waited for, and those that stand still are not.
             let stuck_guests: Vec<usize> = repaired.stuck.iter().copied().filter(is_guest).collect();
             if !stuck_guests.is_empty() {
                 standing_still.extend(stuck_guests);
@@ -165,7 +168,8 @@ impl Salvage<'_> {
         })
     }
 
-    /// Write one more of `checkpoints`, of a run that `lived` so long; with the replay or without, or as the configuration says.
+    /// Write one more of `checkpoints`, of a run that `lived` so long; with the replay or without, or as the
+    /// configuration says.
     fn write(
         &self,
         segment: &Segment,
@@ -192,13 +196,13 @@ impl Salvage<'_> {
     }
 }
 
-/// Slots whose process lives, in the kernel's words. An id that no process has is a damaged one.
+/// Slots whose process is alive according to the kernel. An id that no process can have means a damaged slot.
 fn living(segment: &Segment) -> impl Iterator<Item = ProcessSlot<'_>> {
     let is_possible = |slot: &ProcessSlot<'_>| i32::try_from(slot.pid()).is_ok_and(|pid| pid > 0);
     segment.processes().iter().filter(move |slot| slot.state() == SlotState::Live && is_possible(slot) && slot.dead_owner().is_none())
 }
 
-/// Wait for the processes of the run; those that take too long are killed. Guests are nobody's to kill, and nobody's to wait for.
+/// Wait for the processes of the run, and kill those that take too long. Guests are neither killed nor waited for.
 pub(super) fn wait_for_everybody(segment: &Segment) {
     let ours = || living(segment).filter(|slot| slot.role().is_some_and(|(role, _)| role != Role::Guest));
     let wait = || {
@@ -212,14 +216,15 @@ pub(super) fn wait_for_everybody(segment: &Segment) {
     wait();
 }
 
-/// Kill the process that the slot names, if it is still that one.
+/// Kill the process that the slot names, unless its id is another process's by now.
 fn kill_owner(slot: ProcessSlot<'_>) {
     if let Some(process) = Pidfd::open_of(slot.pid(), slot.start_time()) {
         process.kill();
     }
 }
 
-/// Seconds of training of a run that took `wall_s`: all but those that had been none by the last line of the metrics.
+/// Seconds of training of a run that took `wall_s`: without those that, by the last line of the metrics, were not
+/// spent in training.
 fn training_s(folder: &RunFolder, wall_s: f64) -> f64 {
     let last = jsonl::last::<serde_json::Value>(&folder.metrics());
     let other_s = last.and_then(|line| Some(line["wall_s"].as_f64()? - line["training_s"].as_f64()?)).unwrap_or(0.0);

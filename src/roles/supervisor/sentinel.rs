@@ -1,8 +1,9 @@
 //! The sentinel: a tiny process that does nothing until the supervisor is gone, and then removes what is left.
 //!
-//! The kernel ends the supervisor's children with it, but nobody would remove the shared-memory object, the socket and
-//! the registry entry after `kill -9`, nor write what a run with checkpoints goes on from, or keep it in memory until it is
-//! adopted. The sentinel is in a session of its own, so that a signal to the process group of the run does not reach it.
+//! The kernel ends the supervisor's children with it, but nobody would remove the shared-memory object, the socket
+//! and the registry entry after `kill -9`, nor write what a run with checkpoints goes on from, or keep it in memory
+//! until it is adopted. The sentinel is in a session of its own, so that a signal to the process group of the run
+//! does not reach it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -19,18 +20,19 @@ use crate::segment::pidfd::Pidfd;
 use crate::segment::{Segment, SegmentError, system};
 use crate::telemetry::RunFolder;
 
-/// Time between two looks at the supervisor, where the kernel gives no descriptor.
+/// Time between two looks at the supervisor, if the kernel gives no descriptor of it.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the children of a dead supervisor may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The sentinel of this process. One that is not dismissed, because the supervisor ends by an error or a panic, sees to everything as after
-/// a kill.
+/// The sentinel of this process. If the supervisor ends by an error or a panic, the sentinel is not dismissed and
+/// does the same as after a kill.
 pub(super) struct Sentinel(Pid);
 
 impl Sentinel {
-    /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what `salvage` says, if anything,
-    /// and removes the segment, the announcement, what visualizers had not finished, and its hold on `folder`.
+    /// Fork the sentinel of this process, which begins with `let_go`. Once this process is gone it does what
+    /// `salvage` says, if anything, and removes the segment, the announcement, what visualizers had not finished,
+    /// and its hold on `folder`.
     pub(super) fn fork(
         segment: &Segment,
         announcement: &Announcement,
@@ -50,21 +52,24 @@ impl Sentinel {
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
             let salvages = salvage.is_some();
-            // Whatever happens there, nobody is to go on, and the rest is to be removed; what is another's stays.
+            // Even after a panic the rest is to be removed, and nothing else may run in this process. What is
+            // another's stays.
             let is_left = |salvage: Salvage<'_>| matches!(catch_unwind(AssertUnwindSafe(|| salvage.run(segment))), Ok(Left::ToAnother));
             if !is_anothers(segment) && !salvage.is_some_and(is_left) {
                 if salvages {
                     wait_for_everybody(segment);
-                    // As long as it was a member of the run, nobody took the segment for left behind.
+                    // Not earlier: as long as this process is a member of the run, nobody takes the segment for
+                    // left behind.
                     segment.retire();
                 }
-                // Readers may still have it open; live members of the run must not lose its name.
+                // Readers may still have the segment open. Live members of the run must not lose its name.
                 let deadline = std::time::Instant::now() + PATIENCE;
                 while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 system::remove(&name);
-                // Others may have it by now where nothing can be locked, or where it was given back for somebody who has died since.
+                // Others may have the folder by now: if nothing can be locked, or if it was given back to an
+                // adopter that has died since.
                 if let Some(folder) = folder.found_again().filter(|folder| folder.is_locked() && folder.take_again()) {
                     visualizer::remove_unfinished(&folder.videos());
                 }
@@ -76,26 +81,27 @@ impl Sentinel {
         Ok(Self(pid))
     }
 
-    /// Whether somebody has ended it. Then it is waited for, and not there any more.
+    /// Whether somebody has ended the sentinel. If so, this call has reaped it.
     pub(super) fn has_ended(&self) -> bool {
         !matches!(waitpid(self.0, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))
     }
 
-    /// End it. To be done last: as long as anything is there to be removed, a kill can leave it behind.
+    /// End the sentinel. To be done last: as long as anything is there to be removed, a kill can leave that behind.
     pub(super) fn dismiss(self) {
         let _ = kill(self.0, Signal::SIGKILL);
         let _ = waitpid(self.0, None);
     }
 }
 
-/// Whether a supervisor has died while it adopted the run: whoever kept that has offered it again by now, or will.
+/// Whether the supervisor died while it adopted the run: the keeper of the run has offered it again by now, or
+/// will.
 fn is_anothers(segment: &Segment) -> bool {
     segment.control().keeping().is_kept() || !segment.goes_by_its_identity()
 }
 
 fn wait_for_end_of(supervisor: Pid) {
     let process = Pidfd::open(supervisor.as_raw().cast_unsigned()).ok();
-    // It could be a later process with the same id: then ours is no longer the parent.
+    // The descriptor could be of a later process with the same id: then the supervisor is no longer the parent.
     while getppid() == supervisor {
         match &process {
             Some(process) => drop(poll(&mut [process.for_poll()], None)),

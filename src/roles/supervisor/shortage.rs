@@ -1,4 +1,5 @@
-//! What to lower where a run's segment takes more memory than there is: keys that it may change, to values that no rule refuses.
+//! What to lower where a run's segment takes more memory than there is: keys that it may change, to values that no
+//! rule refuses.
 
 use indicatif::BinaryBytes;
 
@@ -8,22 +9,22 @@ use crate::segment::{Layout, Region};
 /// A run whose segment does not fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shortage<'a> {
-    /// What it begins with.
+    /// The configuration that the run begins with.
     pub(super) config: &'a Config,
     /// Where everything would lie.
     pub(super) layout: &'a Layout,
     /// Frames that the smallest replay would have.
     pub(super) least_frames: usize,
-    /// Whether it fits itself to the machine.
+    /// Whether the run fits itself to the machine.
     pub(super) is_fitted: bool,
-    /// Whether it goes on, with what a checkpoint holds.
+    /// Whether the run goes on, with what a checkpoint holds.
     pub(super) goes_on: bool,
-    /// Bytes that there are.
+    /// Bytes that the segment may take.
     pub(super) available: usize,
 }
 
 impl Shortage<'_> {
-    /// What to lower where `fitting` rows are the most that fit; `None` where not even the fewest do.
+    /// What to lower if `fitting` rows are the most that fit. It is `None` if not even the smallest replay fits.
     pub(super) fn advice(self, fitting: Option<usize>) -> String {
         match (self.config.rows(), fitting) {
             (Rows::Transitions, _) if self.goes_on => {
@@ -36,7 +37,7 @@ impl Shortage<'_> {
         }
     }
 
-    /// Fewer transitions, and less of what asks for more of them than that.
+    /// Advice to lower the capacity to `most` transitions, and with it whatever asks for more than that.
     fn fewer_transitions(self, most: usize) -> String {
         let config = self.config;
         let mut advice = lower("replay.capacity", self.layout.sizes().capacity, most);
@@ -59,14 +60,15 @@ impl Shortage<'_> {
         advice
     }
 
-    /// Fewer fragments, or where those are too few for a batch and for what the actors complete at once, less of these.
+    /// Advice to have `most` fragments. If those are too few for a batch and for what the actors complete at once:
+    /// to lower these.
     fn fewer_fragments(self, most: usize) -> String {
         let (config, capacity) = (self.config, self.layout.sizes().capacity);
         let (key, others, least) = match config.retained_fragments() {
             0 => ("fragments.capacity", 0, config.least_fragments()),
             _ => ("fragments.retained", config.fragment_capacity(), 1),
         };
-        // PPO has a key of neither.
+        // PPO has neither of the two keys.
         if config.learns_from_old_policies() && most >= others + least {
             return lower(key, capacity - others, most - others);
         }
@@ -74,13 +76,14 @@ impl Shortage<'_> {
         format!("lower learner.batch_size, {length}{} or actor.attach_slots", self.keys_of_actors())
     }
 
-    /// What is left to lower in a run that goes on, whose networks and whose value of `key` stay; all of the `rows` do with it.
+    /// Advice for a run that goes on: its networks and its value of `key` stay as they are, and with these the
+    /// regions `rows`.
     fn beside_what_stays(self, key: &str, rows: &[Region]) -> String {
         let stays = format!("a run that goes on keeps its {key} and its networks");
         let sizes = self.layout.sizes();
         let regions = rows.iter().chain(&[Region::Parameters, Region::LearnerState, Region::Halves]);
         let bytes: usize = regions.map(|&region| self.layout.section(region).length_bytes).sum();
-        // Frames whose number follows from the environments stay only with as many of these.
+        // If the number of frames follows from the environments, these cannot be fewer either.
         let frames_stay = sizes.frames > 0 && sizes.frames == self.least_frames;
         if bytes > self.available || frames_stay {
             let size = BinaryBytes(bytes as u64);
@@ -91,7 +94,7 @@ impl Shortage<'_> {
         format!("lower {} or actor.attach_slots: {stays}", self.keys_of_actors())
     }
 
-    /// What to lower where no replay is small enough: the largest of the other regions, and the keys that it follows from.
+    /// Advice if no replay is small enough: the keys that the largest of the other regions follows from.
     fn beside_the_replay(self) -> String {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let sizes = others.map(|section| match section.region {

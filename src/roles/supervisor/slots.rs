@@ -25,14 +25,15 @@ impl PlannedProcess {
         format!("{} {}", self.role.name(), self.number)
     }
 
-    /// Whether a plan names the two together: learners, of which each has a core or a half of its own, are named one by one.
+    /// Whether a plan names the two together: learners, of which each has a core or a half of its own, are named
+    /// one by one.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.role != Role::Learner && (self.role, &self.cores) == (other.role, &other.cores)
     }
 }
 
-/// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners, evaluator, visualizer;
-/// the first two have staging areas.
+/// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners,
+/// evaluator, visualizer; the first two have staging areas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slots {
     /// One process acts, learns and evaluates in turn, in the slot of an actor.
@@ -64,17 +65,18 @@ impl Slots {
         self.stagers() + self.learners + self.evaluators + self.visualizers
     }
 
-    /// Those with staging areas.
+    /// Number of the slots with staging areas.
     pub(super) fn stagers(self) -> usize {
         self.actors + self.attached
     }
 
-    /// Those of attached actors.
+    /// The slots of attached actors.
     pub(super) fn attached(self) -> Range<usize> {
         self.actors..self.stagers()
     }
 
-    /// The processes that the supervisor forks, in the order in which it does, on the cores that `placement` has for them.
+    /// The processes that the supervisor forks, in the order in which it does, on the cores that `placement` has
+    /// for them.
     pub(super) fn processes(self, placement: Placement) -> Vec<PlannedProcess> {
         let of_role = |role: Role, first_slot: usize, count: usize| {
             (0..count).map(move |number| PlannedProcess { slot: first_slot + number, role, number, cores: Vec::new() })

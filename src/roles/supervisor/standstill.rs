@@ -51,8 +51,8 @@ impl Standstill {
         Self { limit: hang_timeout.max(LEAST_LIMIT), counts: [0; 4], since: now, is_said: false }
     }
 
-    /// Look at the run after a `pause` in which nobody looked, and return what is to be said of it: a line, and below it what
-    /// explains it.
+    /// Look at the run after a `pause` in which nobody looked, and return what is to be said of it: a line, and
+    /// below it what explains it.
     pub(super) fn look(&mut self, segment: &Segment, watched: &[Watched], pause: Duration) -> Option<(String, String)> {
         let control = segment.control();
         let words = [control.env_steps(), control.inserted(), control.sampled(), control.updates()];
@@ -92,8 +92,9 @@ impl Standstill {
 }
 
 impl Watched {
-    /// Whether the run may well stand still because of this process: because it is silent or absent, which others see to, because it has
-    /// work that takes long, or because it evaluates on behalf of all. Nobody ever waits for an evaluator or a visualizer.
+    /// Whether the run may well stand still because of this process: because it is silent or absent, which others
+    /// see to, because it has work that takes long, or because it evaluates on behalf of all. Nobody ever waits for
+    /// an evaluator or a visualizer.
     fn excuses_silence(&self, slot: ProcessSlot<'_>, patience: Duration) -> bool {
         match self.planned.role {
             Role::Evaluator | Role::Visualizer => false,

@@ -24,7 +24,7 @@ use crate::segment::system::PANIC_EXIT_CODE;
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// Time between two attempts to start a process for which the system has no room.
 const START_PAUSE: Duration = Duration::from_secs(1);
-/// A process that lived this long failed for a new reason.
+/// If a process lived this long, its failure counts as one for a new reason.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// A process of the plan, alive or waiting for its replacement.
@@ -35,52 +35,52 @@ pub(super) struct Watched {
     pub(super) living: Option<Living>,
     /// How often it was replaced.
     pub(super) restarts: u32,
-    /// Of those, how often a setting that was being tried answers for: they do not count against the limit.
+    /// Restarts caused by a setting on trial; not counted against `machine.max_restarts`.
     pub(super) excused: u32,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
-    /// What does not count as its silence.
+    /// Time that does not count as silence of the process.
     pub(super) unwatched: Unwatched,
-    /// That it was asked to leave, because others are to act or the run ends.
+    /// Set if the process was asked to leave, because others are to act or the run ends.
     dismissed: Option<Dismissal>,
-    /// What explained its last death, as it was told.
+    /// The details of the last death, as the user was told them.
     told: String,
     /// Deaths in a row, each soon after the one before.
     consecutive: u32,
-    /// The newest of those that were its own fault.
+    /// Deaths in a row that the process brought about itself.
     own_faults: u32,
     restart_at: Option<Instant>,
 }
 
 /// A process that the kernel has not yet reported dead.
 pub(super) struct Living {
-    /// Its process id.
+    /// Process id.
     pub(super) pid: Pid,
-    /// The same in the kernel's words.
+    /// The process's descriptor.
     pub(super) process: Pidfd,
-    /// Where it writes its Python stack when it is asked; nothing if it runs no Python.
+    /// Where the process writes its Python stack when it is asked to; `None` if it runs no Python.
     pub(super) stack_file: Option<StackFile>,
-    /// What it was started for.
+    /// The setting of actors that the process was started for.
     pub(super) setting: ActorSetting,
-    /// The work that was counted in its slot before it began.
+    /// The work that was counted in the slot before the process began.
     pub(super) work_before: u64,
     started: Instant,
 }
 
-/// The actors that a process is one of.
+/// How many actors there are, and how many environments each has, as an actor knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ActorSetting {
-    /// How many there are to be.
+    /// Number of actors.
     pub(super) actors: usize,
-    /// Environments of each.
+    /// Environments of each actor.
     pub(super) environments: usize,
 }
 
-/// What became of the wish that a process leave.
+/// A request that a process leave.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dismissal {
     since: Instant,
-    /// Whether it was killed because it had not left in time.
+    /// Whether the process was killed because it had not left in time.
     pub(super) was_killed: bool,
 }
 
@@ -92,15 +92,15 @@ impl Dismissal {
 
 /// The end of a process, with all that is known of it.
 pub(super) struct Death {
-    /// How it ended.
+    /// How the process ended.
     pub(super) ending: Ending,
-    /// Its process id.
+    /// Process id.
     pub(super) pid: Pid,
-    /// The work that was counted in its slot before it began.
+    /// The work that was counted in the slot before the process began.
     pub(super) work_before: u64,
-    /// Its Python stack, if it wrote one.
+    /// The process's Python stack, if it wrote one.
     stack: String,
-    /// That it was killed because it hung.
+    /// Set if the process was killed because it hung.
     hang: Option<Hang>,
 }
 
@@ -124,9 +124,9 @@ impl Death {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It returned this code.
+    /// The process returned this code.
     Exit(i32),
-    /// The signal with this number killed it, which may be one without a name: a real-time signal.
+    /// The signal with this number killed the process. It may have no name, as real-time signals have none.
     Signal(i32),
 }
 
@@ -136,7 +136,8 @@ impl Ending {
         self == Self::Exit(0)
     }
 
-    /// Whether the process brought it about by itself: nobody sends it a signal of those that a crash raises.
+    /// Whether the process brought its end about by itself: by an exit code, or by a signal that a crash raises and
+    /// nobody sends.
     pub(super) fn is_own_fault(self) -> bool {
         use Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
         match self {
@@ -145,7 +146,7 @@ impl Ending {
         }
     }
 
-    /// The signal that killed it, if one did that has a name.
+    /// The signal that killed the process, if it has a name.
     pub(super) fn signal(self) -> Option<Signal> {
         match self {
             Self::Exit(_) => None,
@@ -167,7 +168,8 @@ impl Ending {
     }
 }
 
-/// The descriptor of a child that has just been forked; where there is none for it, it is killed, since nobody could watch over it.
+/// The descriptor of a child that has just been forked. If there is none, the child is killed, since nobody could
+/// watch over it.
 pub(super) fn descriptor_of_child(pid: Pid) -> rustix::io::Result<Pidfd> {
     // A child cannot disappear before it is waited for, so this is surely its descriptor.
     Pidfd::open(pid.as_raw().cast_unsigned()).inspect_err(|_| {
@@ -194,7 +196,7 @@ impl Watched {
         }
     }
 
-    /// The process has been forked, after so much work of those before it.
+    /// Note that the process has been forked. `work_before` is the work of those that had its slot before.
     pub(super) fn started(
         &mut self,
         pid: Pid,
@@ -209,7 +211,7 @@ impl Watched {
         Ok(())
     }
 
-    /// How it ended, if it has; it is then no longer living.
+    /// How the process ended, if it has. It is then no longer `living`.
     pub(super) fn reap(&mut self) -> Option<Death> {
         let living = self.living.as_ref()?;
         let pid = rustix::process::Pid::from_raw(living.pid.as_raw());
@@ -220,13 +222,13 @@ impl Watched {
             (None, None) => return None,
         };
         let living = self.living.take()?;
-        // The time in which it hung does not speak for it.
+        // The time in which the process hung does not count as time in which it worked.
         let silent = self.hang.as_ref().map_or(Duration::ZERO, |hang| hang.silent);
         if living.started.elapsed().saturating_sub(silent) >= STABLE_AFTER {
             self.forgive();
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
-        // A suspicion alone ends nobody, and whoever ended before the kill met it has a cause of its own.
+        // A suspicion alone ends no process, and one that ended before the kill has another cause.
         let hang = self.hang.take().filter(|hang| hang.was_killed() && ending.signal() == Some(Signal::SIGKILL));
         Some(Death { ending, pid: living.pid, work_before: living.work_before, stack, hang })
     }
@@ -244,7 +246,8 @@ impl Watched {
         wait
     }
 
-    /// `details` of a death, or that they are those of the death before: a traceback is read once.
+    /// The `details` of a death, or a note that they are the same as those of the death before: a traceback is read
+    /// once.
     pub(super) fn untold(&mut self, details: String) -> String {
         if !details.is_empty() && details == self.told {
             return "(as before)".to_owned();
@@ -253,12 +256,12 @@ impl Watched {
         details
     }
 
-    /// How often in a row it has failed by itself.
+    /// How often in a row the process has failed by itself.
     pub(super) fn failures_in_a_row(&self) -> u32 {
         self.own_faults
     }
 
-    /// Ask it to leave. Asked again much later, it has to.
+    /// Ask the process to leave. If it is asked again much later, it is killed.
     pub(super) fn dismiss(&mut self) {
         match self.dismissed {
             None => {
@@ -270,7 +273,7 @@ impl Watched {
         }
     }
 
-    /// It was asked to leave and has not in time: it has to.
+    /// Kill the process: it was asked to leave and has not in time.
     pub(super) fn kill_as_late(&mut self) {
         if let Some(dismissal) = &mut self.dismissed {
             dismissal.was_killed = true;
@@ -278,12 +281,12 @@ impl Watched {
         self.signal(Signal::SIGKILL);
     }
 
-    /// The run is over, which asks it to leave, if nobody has before.
+    /// Note that the end of the run asks the process to leave, if nothing has before.
     pub(super) fn leave_with_run(&mut self) {
         self.dismissed.get_or_insert_with(Dismissal::now);
     }
 
-    /// Whether it was asked to leave and has not left.
+    /// Whether the process was asked to leave and has not left.
     pub(super) fn is_dismissed(&self) -> bool {
         self.dismissed.is_some()
     }
@@ -293,39 +296,39 @@ impl Watched {
         self.dismissed.take()
     }
 
-    /// Whether it lives on: it has not ended, and nobody here has just killed it.
+    /// Whether the process lives on: it has not ended, and the supervisor has not just killed it.
     pub(super) fn lives_on(&self) -> bool {
         let was_late = self.dismissed.is_some_and(|dismissal| dismissal.was_killed);
         let was_killed = was_late || self.hang.as_ref().is_some_and(Hang::was_killed);
         !was_killed && self.living.as_ref().is_some_and(|living| !living.process.has_ended())
     }
 
-    /// Whether its replacement has been arranged.
+    /// Whether a replacement has been arranged.
     pub(super) fn is_awaited(&self) -> bool {
         self.restart_at.is_some()
     }
 
-    /// What it has failed in so far says nothing of what comes.
+    /// Forget the failures so far: they say nothing of what comes.
     pub(super) fn forgive(&mut self) {
         (self.consecutive, self.own_faults) = (0, 0);
     }
 
-    /// It could not be started: not again before some time has passed.
+    /// Note that the process could not be started: it is tried again after some time.
     pub(super) fn postpone(&mut self) {
         self.restart_at = Some(Instant::now() + START_PAUSE);
     }
 
-    /// Replace it no more.
+    /// Arrange that the process is replaced no more.
     pub(super) fn give_up(&mut self) {
         self.restart_at = None;
     }
 
-    /// Whether its replacement is due.
+    /// Whether the replacement is due.
     pub(super) fn is_due(&self) -> bool {
         self.living.is_none() && self.restart_at.is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Send it a signal, if it lives.
+    /// Send the process a signal, if it lives.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(living) = &self.living {
             // ESRCH would mean that it has just ended, which the descriptor will say.
@@ -334,7 +337,7 @@ impl Watched {
     }
 }
 
-/// The work that is counted in a slot, of all who ever had this role in it.
+/// The work that is counted in a slot, of all processes that ever had this role in it.
 pub(super) fn work_counted(slot: ProcessSlot<'_>, role: Role) -> u64 {
     slot.counters().get(if role == Role::Learner { Counter::Updates } else { Counter::EnvSteps })
 }

@@ -1,5 +1,5 @@
-//! The weights that a run leaves: the last ones, which the supervisor writes, and the best ones, which whoever evaluates wrote, and which
-//! whoever goes on remembers.
+//! The weights that a run leaves. The supervisor writes the last ones. An evaluator wrote the best ones, and a run
+//! that goes on remembers those.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::roles::evaluator;
 use crate::segment::Segment;
 use crate::telemetry::{EvaluatedWeights, EvaluationKind, Remembered, ReturnStatistics, RunFolder, Sinks};
 
-/// How long the end of a run waits for a disk that does not take what it leaves.
+/// How long the end of a run waits for room on the disk.
 pub(super) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Save what learners published last. Returns whether that is on the disk, or there was nothing to save.
+/// Save what learners published last. Returns whether it is on the disk, or there was nothing to save.
 pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sinks) -> bool {
     let Some(policy) = last(prepared, segment, sinks) else {
         let was_published = segment.parameter_board().version() > 0;
@@ -44,15 +44,16 @@ pub(super) fn look_for_best(version: u64, sinks: &mut Sinks) {
     }
 }
 
-/// What the files in `folder` tell of a run with this configuration that has taken `env_steps`. Its best weights are those that are there,
-/// whatever the lines say: a full disk may have kept a line or its weights from being written, and a kill comes between the two. Only where
-/// the disk does not give them the lines are believed: it may do so later.
+/// What the files in `folder` tell of a run with this configuration that has taken `env_steps`. The best weights
+/// are those in the file, whatever the lines say: a full disk may have kept a line or its weights from being
+/// written, and a kill may come between the two. The lines are believed only if the file cannot be read: it may be
+/// readable later.
 pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64) -> Remembered {
     let remembered = Remembered::of_files(folder, config.run.stop_eval_return, env_steps);
     let Ok(metadata) = evaluator::metadata_of_best(&folder.best_weights()) else { return remembered };
     let best = metadata.as_ref().and_then(confirmed);
     let which = |weights: EvaluatedWeights| (weights.version, weights.env_steps);
-    // Where the newest such line speaks of the same, it says more of them.
+    // If the newest such line is about the same weights, it says more of them.
     if best.map(which) == remembered.best.map(which) { remembered } else { Remembered { best, ..remembered } }
 }
 

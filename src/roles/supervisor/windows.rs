@@ -1,10 +1,10 @@
-//! Windows of a run that fits itself, from one moment of it to another.
+//! Windows of a run that fits itself: what happened between two moments.
 
 use crate::adaptation::{Hold, Inserted, LeastWindow, NarrowBand, Setting, Window};
 use crate::config::{Config, Rows};
 use crate::telemetry::Snapshot;
 
-/// How much a window of `config` has to hold.
+/// How much a window of a run of `config` has to hold.
 fn least(config: &Config) -> LeastWindow {
     let parts = if config.learns_in_parts() { config.algorithm.minibatches } else { 1 };
     LeastWindow::of(config.uses_of_fragments().map_or(1, |(_, uses)| uses) * parts)
@@ -21,7 +21,8 @@ struct Ratio {
 }
 
 impl Ratio {
-    /// That of a run of transitions; `None` where nothing holds its sides together, and of fragments, each of which is taken once.
+    /// The ratio of a run of transitions; `None` if no limiter holds its sides together, or if it has fragments,
+    /// each of which is taken once.
     fn of(config: &Config) -> Option<Self> {
         let samples_per_insert = config.replay.samples_per_insert.filter(|_| config.rows() == Rows::Transitions)?;
         Some(Self {
@@ -34,7 +35,7 @@ impl Ratio {
         })
     }
 
-    /// What lasts of the window between two moments, in which `in_force` was the setting.
+    /// What is expected to last of a window between two `moments`, in which `in_force` was the setting.
     fn lasting(&mut self, window: Window, moments: [&Snapshot; 2], in_force: Setting) -> Window {
         let [last, now] = moments;
         let elapsed_s = now.wall_s - last.wall_s;
@@ -53,7 +54,8 @@ impl Ratio {
         }
     }
 
-    /// How many transitions an actor inserts at once: those of a flush or, if it is slow, what it makes before time has it flush.
+    /// How many transitions an actor inserts at once: those of a flush or, if it is slow, what it makes before time
+    /// has it flush.
     fn inserted_at_once(&self, [last, now]: [&Snapshot; 2], in_force: Setting) -> f64 {
         let worked_s = |moment: &Snapshot| moment.actor_time.total_s() - moment.actor_time.limiter_wait_s;
         let steps_per_s_of_one = now.env_steps.saturating_sub(last.env_steps) as f64 / (worked_s(now) - worked_s(last));
@@ -64,22 +66,22 @@ impl Ratio {
     }
 }
 
-/// One window after the other.
+/// Windows one after the other.
 pub(super) struct Windows {
     least: LeastWindow,
     ratio: Option<Ratio>,
-    /// Where the present one began.
+    /// The moment at which the present window began.
     last: Option<Snapshot>,
 }
 
 impl Windows {
-    /// Of a run of `config`.
+    /// The windows of a run of `config`.
     pub(super) fn of(config: &Config) -> Self {
         Self { least: least(config), ratio: Ratio::of(config), last: None }
     }
 
-    /// Whether the present one is over `now`. No updates end it while every actor is in the middle of a step: where that takes longer than
-    /// a window, most windows would hold none, and say that nothing was done.
+    /// Whether the present window is over `now`. Updates do not end it while every actor is in the middle of a
+    /// step: if a step takes longer than a window, most windows would hold no step, and say that nothing was done.
     pub(super) fn is_over(&mut self, now: &Snapshot) -> bool {
         let last = self.last.get_or_insert_with(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
@@ -90,7 +92,7 @@ impl Windows {
         self.least.is_held(elapsed_s, updates)
     }
 
-    /// The one that ends `now`, in which `in_force` was the setting; the next one begins.
+    /// The window that ends `now`, in which `in_force` was the setting. The next one begins.
     pub(super) fn next(&mut self, now: &Snapshot, in_force: Setting, usable_cores: usize) -> Window {
         let last = self.last.replace(now.clone()).unwrap_or_else(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
@@ -170,8 +172,9 @@ mod tests {
         }
     }
 
-    /// A run at a look, five of which are a second: an actor's step of its eight environments takes twelve, the flush after it is seen at
-    /// the next, and the learner does not wait for it. Another actor stands at the limiter all the time, if anybody waits.
+    /// A run at a look, five of which are a second: an actor's step of its eight environments takes twelve, the
+    /// flush after it is seen at the next, and the learner does not wait for it. Another actor stands at the
+    /// limiter all the time, if anybody waits.
     fn with_slow_steps(look: u64, somebody_waits: bool) -> Snapshot {
         let steps = look / 12;
         let mut now = Snapshot { wall_s: 0.2 * look as f64, env_steps: 8 * steps, inserted: 8 * steps, ..Snapshot::default() };

@@ -1,4 +1,4 @@
-//! A run that stays in memory, as those find it who want to adopt it, or to have it written to the disk.
+//! A run that stays in memory, as seen by a process that wants to adopt it, or to have it written to the disk.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,11 +14,11 @@ use crate::telemetry::{RunFolder, TelemetryError};
 
 /// How long a keeper may take to give the folder of its run to whoever adopts that.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long what a segment says of itself may be in the middle of a change.
+/// How long the header of a segment may be in the middle of a change.
 const HEADER_PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
-/// What stays as it is.
+/// Regions that stay as they are when a run is adopted.
 pub(in crate::roles::supervisor) const ROWS: [Region; 3] = [Region::Tree, Region::Store, Region::Frames];
 
 /// The memory of a run that somebody keeps.
@@ -27,10 +27,11 @@ pub(in crate::roles::supervisor) struct KeptRun {
 }
 
 impl KeptRun {
-    /// That of the run in `folder`, if a process keeps it.
+    /// The memory of the run in `folder`, if a process keeps it.
     ///
     /// # Errors
-    /// Somebody has it who may keep it, and it cannot be looked into, or nobody can tell.
+    /// Processes share a segment of that name, which cannot be attached to, or the file with its name cannot be
+    /// read.
     pub(super) fn of(folder: &RunFolder) -> Result<Option<Self>, ResumeError> {
         let path = folder.kept_segment();
         let name = match fs::read_to_string(&path) {
@@ -41,7 +42,8 @@ impl KeptRun {
         let segment = loop {
             match Segment::attach(&name) {
                 Ok(segment) => break segment,
-                // An adopter is changing what the segment says of itself, or its keeper is, after one that died meanwhile.
+                // An adopter is changing the header of the segment, or the keeper is, after an adopter that has
+                // died.
                 Err(SegmentError::NotReady | SegmentError::Damaged { .. }) if Instant::now() < deadline => std::thread::sleep(PAUSE),
                 Err(error) if system::is_shared(&name) => {
                     return Err(ResumeError::KeptDamaged { folder: folder.path().into(), problem: error.to_string() });
@@ -57,7 +59,7 @@ impl KeptRun {
         self.segment.control().keeping()
     }
 
-    /// In what the sizes for which its memory was laid out differ from `others`: names, with both values.
+    /// The sizes for which the memory was laid out and that differ from `others`: each name with both values.
     pub(super) fn differences_from(&self, others: &SegmentSizes) -> Vec<String> {
         let table = |sizes| toml::Table::try_from(sizes).expect("numbers have a spelling in TOML");
         let (own, others) = (table(self.segment.layout().sizes()), table(others));
@@ -65,36 +67,37 @@ impl KeptRun {
         differing.map(|(name, value)| format!("{name} {value}, not {}", others[name])).collect()
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory that the run has.
     pub(super) fn bytes(&self) -> u64 {
         self.segment.layout().total_bytes() as u64
     }
 
-    /// What is to become of it.
+    /// What is to become of the run.
     pub(super) fn wanted(&self) -> Wanted {
         self.keeping().wanted()
     }
 
-    /// Have it written to the disk. `false` where somebody else has said before what is to become of it.
+    /// Ask for the run to be written to the disk. Returns `false` if somebody else has asked for something before.
     pub(super) fn write_to_disk(&self) -> bool {
         let is_asked = self.keeping().write_to_disk().is_ok();
         self.segment.control().signal_progress();
         is_asked
     }
 
-    /// Claim it, and take its folder, for this process, which has to end if it does not go on with the run: that is how the keeper is told.
-    /// All that is known of it is `checkpoint`, its newest; a row has the fields of `schema`.
+    /// Claim the run, and take its folder, for this process. If the process does not go on with the run it has to
+    /// end: that is how the keeper is told. `checkpoint` is the newest that is known of the run; a row has the
+    /// fields of `schema`.
     ///
     /// # Errors
-    /// Somebody came before, the folder is not given back, it has been another life of the run since that was looked at, or the sums of its
-    /// priorities are wrong.
+    /// Another process was first, the keeper does not give the folder back, the run has had another life since it
+    /// was looked at, or the sums of its priorities are wrong.
     pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path, schema: Schema) -> Result<(), ResumeError> {
         let (name, path) = (NamedProcess::this(), folder.path().to_path_buf());
         let deadline = Instant::now() + PATIENCE;
         while self.keeping().is_kept() {
             match self.keeping().adopt(name) {
                 Ok(()) => break,
-                // One that has died is forgotten by the keeper in a moment.
+                // The keeper forgets a dead adopter in a moment.
                 Err(Wanted::By(adopter)) if !adopter.has_ended() => {
                     return Err(ResumeError::AdoptedByAnother { folder: path, pid: adopter.pid() });
                 }
@@ -122,7 +125,7 @@ impl KeptRun {
                 ResumeError::Running { folder: path, pid: record.supervisor_pid }
             });
         }
-        // Nobody else is there who could be in the middle of a change.
+        // Nobody else uses the tree now, so that no change can be under way.
         match ReplayView::new(&self.segment, schema).tree().map(|tree| tree.audit()) {
             Some(audit) if !audit.is_exact() => {
                 Err(ResumeError::KeptDamaged { folder: path, problem: "the sums of its priorities are wrong".into() })

@@ -1,4 +1,4 @@
-//! The folder of a run that has ended, taken once those are out of it that a killed supervisor may have left.
+//! Taking the folder of a run that has ended, once everybody is out of it that a killed supervisor may have left.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,11 @@ use crate::telemetry::RunFolder;
 
 /// How long the sentinel of a killed supervisor may take to write what was there.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Time between two looks whether it has.
+/// Time between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The run in `folder` as somebody keeps it in memory, if need be once the sentinel of its killed supervisor has come to that.
+/// The run in `folder` as a process keeps it in memory. Waits if the sentinel of its killed supervisor has not come
+/// to that yet.
 pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
     let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
     loop {
@@ -26,7 +27,7 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
         }
         if folder.take()? {
             folder.give_back();
-            // It may have come between the look and the lock.
+            // A keeper may have come between the look and the lock.
             return KeptRun::of(folder)?.ok_or(ResumeError::NotKept { folder: path });
         }
         if Instant::now() >= deadline {
@@ -39,7 +40,8 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
     }
 }
 
-/// Take the folder of a run that has ended, if need be once the sentinel of its killed supervisor has written what was there.
+/// Take the folder of a run that has ended. Waits if the sentinel of its killed supervisor has not written yet what
+/// was there.
 pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
     let (deadline, mut has_said, mut has_asked) = (Instant::now() + PATIENCE, false, false);
     loop {
@@ -51,7 +53,8 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
             has_asked |= kept.write_to_disk();
         }
         if folder.take()? {
-            // While one process keeps it and another adopts it, the folder is free for a moment, and not for this one.
+            // While another process adopts the run from its keeper, the folder is free for a moment, and not for
+            // this process.
             match KeptRun::of(folder) {
                 Ok(None) => break,
                 Ok(Some(_)) => folder.give_back(),
@@ -76,7 +79,7 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
         }
         std::thread::sleep(PAUSE);
     }
-    // Where the file system has no locks, nothing but its process says that it is under way.
+    // If the file system has no locks, only its process says whether the run is under way.
     let record = folder.record()?;
     if !folder.is_locked() && record.finished.is_none() && !record.has_lost_its_supervisor() {
         return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });

@@ -27,12 +27,12 @@ const ROOM_PAUSE: Duration = Duration::from_millis(250);
 /// What is particular to one checkpoint.
 #[derive(Clone, Copy)]
 struct Terms {
-    /// Of the synchronous trainer, if it waits.
+    /// The synchronous trainer's incarnation, if that waits for the checkpoint.
     incarnation: Option<u64>,
     with_replay: bool,
-    /// Zero where somebody waits.
+    /// The longest that the writer may rest; zero if somebody waits.
     longest_rest: Duration,
-    /// How many of the newest stay; as many as the configuration says where this says nothing.
+    /// How many of the newest checkpoints stay; `None` for as many as the configuration says.
     last: Option<usize>,
     /// Whether the run goes on while it is written.
     trains: bool,
@@ -53,7 +53,7 @@ impl Session {
     /// Begin a checkpoint when it is time for one; `trains` says whether the run goes on meanwhile.
     fn begin_due_checkpoint(&mut self, trains: bool) -> Result<(), Failed> {
         if self.segment.control().run_state() == RunState::Poisoned {
-            // Nobody may go on from what is there.
+            // Nobody may go on from a poisoned run.
             return Ok(());
         }
         let Some(due) = self.checkpoints.is_due(self.segment.control()) else { return Ok(()) };
@@ -67,7 +67,7 @@ impl Session {
         self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains })
     }
 
-    /// Say what became of the one under way, if it has ended.
+    /// Say what became of the checkpoint under way, if it has ended.
     pub(super) fn notice_checkpoint(&mut self) {
         if let Some(ended) = self.checkpoints.ended() {
             self.report_checkpoint(&ended);
@@ -96,13 +96,15 @@ impl Session {
             Ok(written) => self.sinks.event(&written.to_string()),
             Err(Failed { cause, message, .. }) => self.sinks.trouble(cause.clone(), message),
         }
-        // The trainer goes on, with or without. At the end of the run it does not, and one that has failed is tried once more.
+        // The trainer goes on, whether there is a checkpoint or not. At the end of the run it does not go on, and a
+        // checkpoint that has failed is tried once more.
         if ended.is_ok() || self.reason.is_none() {
             self.segment.control().checkpoint_wanted().store(0, Ordering::Release);
         }
     }
 
-    /// After everybody has left: nothing changes any more. Also where too many processes have died, if they had learned anything.
+    /// Write the last checkpoint, after everybody has left and nothing changes any more. A run that gave up has one
+    /// if it had learned anything.
     pub(super) fn write_last_checkpoint(&mut self, reason: &StopReason) {
         let has_learned = self.segment.control().updates().load(Ordering::Relaxed) > 0;
         let is_of_use = match reason {
@@ -111,10 +113,12 @@ impl Session {
             _ => true,
         };
         if !self.checkpoints.is_enabled() {
-            // No later one will be there. The trainer may have asked for one as the run ended, and has changed nothing since.
+            // No later checkpoint will be there. The trainer may have asked for one as the run ended, and has
+            // changed nothing since.
             return self.insist_on_last_checkpoint(|session| session.begin_due_checkpoint(false));
         }
-        // A later one is about to have all that the one under way would, or nobody may go on from what that reads now.
+        // Either a later checkpoint is about to have all that the one under way would have, or nobody may go on
+        // from what that reads now.
         self.checkpoints.abandon();
         if !is_of_use {
             return;
@@ -128,8 +132,8 @@ impl Session {
         self.insist_on_last_checkpoint(|session| session.begin_checkpoint(terms));
     }
 
-    /// Write the last one, which `begin` begins, and say what became of it. A disk that does not take it has a while to do so, until
-    /// another stop signal comes.
+    /// Write the last checkpoint, which `begin` begins, and say what became of it. If the disk does not take it, it
+    /// is tried for a while, until another stop signal comes.
     fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
         let attempt = |session: &mut Self| match begin(session) {
             Ok(()) => session.wait_for_checkpoint(),
@@ -142,7 +146,8 @@ impl Session {
             let deadline = Instant::now() + ROOM_PATIENCE;
             while matches!(&ended, Some(Err(failed)) if failed.is_of_disk) {
                 thread::sleep(ROOM_PAUSE);
-                // After the pause, in which most signals come: an attempt heeds those alone that come while it goes on.
+                // Looked at after the pause, in which most signals come: an attempt heeds only those that come
+                // while it is under way.
                 if Instant::now() >= deadline || system::stops() != stops {
                     break;
                 }

@@ -21,7 +21,7 @@ const HOPELESS_FAILURES: u32 = 3;
 /// A death, once what it left has been repaired.
 struct Exit {
     planned: PlannedProcess,
-    /// It failed by itself: nobody killed it.
+    /// Whether the process failed by itself: nobody killed it.
     is_own_fault: bool,
     pid: i32,
     repaired: Repair,
@@ -40,14 +40,14 @@ impl Session {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
         if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
-            // A signal may have come to it alone, or to it first.
+            // A stop signal may have come to this process alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
             self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
             return Ok(());
         }
         let dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {
-            // Of others nothing is told: what they had staged is saved, and nobody misses them any more.
+            // Nothing is said of other processes: what they had staged is saved, and nobody misses them any more.
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
                 let lost = loss_at_end(role, self.leader_of_all());
@@ -74,7 +74,8 @@ impl Session {
         Ok(())
     }
 
-    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is how it was asked to leave, if it was.
+    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is how it was asked to leave,
+    /// if it was.
     fn tell_without_replacement(&mut self, exit: &Exit, death: &Death, dismissed: Option<Dismissal>, cost: &str) {
         let Exit { who, work, .. } = exit;
         let asked = if dismissed.is_some() { ", which was asked to leave," } else { "" };
@@ -86,7 +87,7 @@ impl Session {
     fn repair_after_exit(&mut self, index: usize, death: &Death) -> Exit {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
-            // Its end has been waited for: from here on another may lead.
+            // The process is reaped: from here on another may lead.
             let view = self.membership.remove(planned.number);
             self.change_view(view);
         }
@@ -121,7 +122,7 @@ impl Session {
             }
     }
 
-    /// Actors are started as the setting wants them that comes instead of the one on trial.
+    /// Say how an actor died whose setting is given up for it: the next setting decides which actors are started.
     fn leave_to_next_setting(&mut self, index: usize, exit: &Exit) {
         if self.fitting.as_ref().is_some_and(|fitting| exit.planned.number < fitting.home().actors) {
             self.segment.processes().slot(exit.planned.slot).count_restarts(1);
@@ -131,7 +132,7 @@ impl Session {
         self.sinks.event(&with_details(format!("{} {} (after {})", exit.who, exit.how, exit.work), &exit.details));
     }
 
-    /// Have the process started anew, or end what it was needed for, if it has died too often.
+    /// Have the process replaced, or, if it has died too often, end what it was needed for.
     fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_of_trial: bool) {
         let planned = &exit.planned;
         if planned.role.is_fitted() {
@@ -178,8 +179,8 @@ impl Session {
         self.reason = Some(reason(with_details(format!("{who} {how}{often}"), details)));
     }
 
-    /// Who leads the learners that live on, where not each of two learns a half for itself. Of several that die together those that are
-    /// still to be buried are members, too.
+    /// The leader of the learners that live on; `None` if each of two learns a half for itself. If several die
+    /// together, those that have not been removed yet are still members.
     fn leader_of_all(&self) -> Option<usize> {
         if self.segment.layout().sizes().halves() != 0 {
             return None;
@@ -189,8 +190,8 @@ impl Session {
         self.membership.members().iter().copied().find(|number| living.contains(number))
     }
 
-    /// Repair after the owner of `slot`. A process of ours that stands in the way is killed and repaired as well; a guest is
-    /// not ours to kill.
+    /// Repair after the owner of `slot`. A process of the run that stands in the way is killed, and repaired after
+    /// as well. A guest is not killed.
     pub(super) fn repair(&mut self, slot: usize) -> Repair {
         let schema = self.prepared.algorithm().schema();
         let mut guests = Vec::new();
@@ -217,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Make the sums of the tree again that a repair made while a guest stood still inside an operation.
+    /// Recompute the sums of the tree if a repair made them while a guest stood still inside an operation.
     pub(super) fn make_provisional_sums_exact(&mut self) {
         if !self.provisional {
             return;
@@ -231,7 +232,7 @@ impl Session {
                     self.poison();
                 }
             }
-            // As in a repair: ours are killed, guests are not.
+            // As in a repair: processes of the run are killed, guests are not.
             Err(stuck) => {
                 for slot in stuck {
                     if self.attachments.guest(slot).is_none() {
@@ -242,8 +243,8 @@ impl Session {
         }
     }
 
-    /// Let nobody train on a tree that is known to be wrong, nor go on from it. Checkpoints have leaves without sums: the run may go on
-    /// from one that is complete.
+    /// Let nobody train on a tree that is known to be wrong, nor go on from it. Checkpoints have leaves without
+    /// sums: the run may go on from one that is complete.
     fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
         self.checkpoints.abandon();
@@ -270,7 +271,8 @@ impl Session {
     }
 }
 
-/// Why a process that has failed by itself `failures` times in a row, and died `times` in all, is replaced no more; `None` where it is.
+/// Why a process is replaced no more that has failed by itself `failures` times in a row, and died `times` in all;
+/// `None` if it is replaced.
 fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
     if failures >= HOPELESS_FAILURES {
         let soon_s = STABLE_AFTER.as_secs();

@@ -25,7 +25,7 @@ impl Session {
         }
         self.watched.iter_mut().for_each(Watched::leave_with_run);
         self.wait_until_all_have_left(Leaving::new(&reason, Instant::now()))?;
-        // A death on the way out may have cost the tree.
+        // A process that died while it left may have damaged the tree: that is the reason then.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
         visualizer::remove_unfinished(&self.sinks.folder().videos());
@@ -49,7 +49,8 @@ impl Session {
         if let Some(sentinel) = self.sentinel {
             sentinel.dismiss();
         }
-        // Whoever goes on with the run need not wait for what environments may have started and left behind.
+        // Processes that environments have started may live longer, and must not keep anybody from going on with
+        // the run.
         folder.give_back();
         Ok(outcome)
     }

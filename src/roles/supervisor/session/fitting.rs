@@ -1,5 +1,5 @@
-//! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by some with other environments, and learners
-//! are given a view with another batch.
+//! Putting in force what the tuner asks for: actors are started, asked to leave, or replaced by actors with other
+//! numbers of environments, and learners are given a view with another batch.
 
 use super::super::fitting::{Fitting, is_graded};
 use super::super::watch::{Living, Watched, work_counted};
@@ -12,13 +12,13 @@ use crate::segment::processes::{Phase, Role};
 use crate::telemetry::Snapshot;
 
 impl Session {
-    /// Tell the tuner what happened, where there is one, and do what it says.
+    /// Tell the tuner what happened, if there is one, and do what it says.
     pub(super) fn fit(&mut self, now: &Snapshot) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
         let Some(fitting) = self.fitting.as_mut().filter(|_| self.reason.is_none()) else { return Ok(()) };
         let mut in_force = in_force(&self.watched, &self.segment, wanted);
         if now.learners < self.prepared.loaded.config.learner.processes() as u64 {
-            // Those that are there take their parts of the batch alone.
+            // Learners that are missing do not take their shares: no whole batch is in force.
             in_force.batch_size = 0;
         }
         let Some(step) = fitting.look(now, in_force) else { return Ok(()) };
@@ -28,7 +28,7 @@ impl Session {
         if let Some(probe) = step.probe {
             self.tell(&probe);
             if probe.verdict != Verdict::Accepted {
-                // What failed on trial says nothing of the setting that comes instead.
+                // Failures under the setting on trial say nothing of the one that replaces it.
                 for watched in &mut self.watched {
                     if watched.planned.role.is_fitted() {
                         watched.forgive();
@@ -51,7 +51,8 @@ impl Session {
         self.fitting.as_ref().map_or_else(|| start(self.config()), |fitting| fitting.wanted())
     }
 
-    /// Start the actors that are wanted and not there, and ask those to leave that are there and not wanted, or have other environments.
+    /// Start the actors that are wanted and not there. Ask those to leave that are not wanted, or have another
+    /// number of environments.
     pub(super) fn match_actors_to_setting(&mut self) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
         let is_graded = is_graded(self.config());
@@ -68,7 +69,7 @@ impl Session {
                 Some(living) => {
                     let knows_its_place = !is_graded || living.setting.actors == wanted.actors;
                     let suits = is_wanted && living.setting.environments == wanted.environments && knows_its_place;
-                    // Who was asked to leave does, also if it would suit again.
+                    // An actor that was asked to leave does so, even if it would suit again.
                     if !suits || watched.is_dismissed() {
                         watched.dismiss();
                     }
@@ -78,8 +79,9 @@ impl Session {
         Ok(())
     }
 
-    /// Start the process number `index` of the plan. A system that has no room for one more process now ends no run that is under way:
-    /// whoever had been there is tried again later, and where the run fits itself to the machine, what asked for an actor is taken back.
+    /// Start the process number `index` of the plan. If the system has no room for one more process now, a run that
+    /// is under way does not end: a process that had been there is tried again later, and in a run that fits itself
+    /// the setting that asked for an actor is taken back.
     pub(super) fn start_process(&mut self, index: usize) -> Result<(), SupervisorError> {
         let watched = &self.watched[index];
         let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);
@@ -97,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Before any learner is started: the batch that an earlier life of the run had found.
+    /// Set the batch that an earlier life of the run had found. To be called before any learner is started.
     pub(super) fn take_batches_as_found(&mut self) {
         let doublings = doublings(self.config().learner.batch_size, self.wanted().batch_size);
         if doublings != 0 {
@@ -106,26 +108,26 @@ impl Session {
         }
     }
 
-    /// A process has died and is replaced, or somebody from outside has joined or left.
+    /// Note that a process has died and is replaced, or that somebody from outside has joined or left.
     pub(super) fn disturb(&mut self) {
         if let Some(fitting) = &mut self.fitting {
             fitting.happened(Incident::Disturbed);
         }
     }
 
-    /// Whether a setting is tried now.
+    /// Whether a setting is on trial.
     pub(super) fn is_on_trial(&self) -> bool {
         self.fitting.as_ref().is_some_and(Fitting::is_on_trial)
     }
 
-    /// A process has died by its own fault, as `how` tells it, which the setting on trial answers for.
+    /// Note that a process has died by its own fault, as `how` tells it, and that the setting on trial is to blame.
     pub(super) fn blame_setting(&mut self, how: &str) {
         if let Some(fitting) = &mut self.fitting {
             fitting.happened(Incident::ProcessFailed(how.to_owned()));
         }
     }
 
-    /// The run ends: nothing judges the probe under way any more.
+    /// Note the end of the run: nothing judges the probe under way any more.
     pub(super) fn end_probe(&mut self) {
         let wall_s = self.observer.wall_s();
         if let Some(probe) = self.fitting.as_mut().and_then(|fitting| fitting.end(wall_s)) {
@@ -139,12 +141,12 @@ impl Session {
         match probe.verdict {
             Verdict::Accepted => self.sinks.event(&format!("faster with {flags}: {}", probe.reason)),
             Verdict::Abandoned => self.sinks.event(&format!("gave up trying {flags}: {}", probe.reason)),
-            // Most of what is tried is no better.
+            // Most settings that are tried are no better.
             Verdict::Rejected => {}
         }
     }
 
-    /// What the run was fitted to, for the report: in words, and as the configuration that repeats it.
+    /// The setting that the run was fitted to, for the report: in words, and as the configuration that repeats it.
     pub(super) fn fitted(&self) -> Option<(String, Config)> {
         let fitting = self.fitting.as_ref()?;
         let ([tried, accepted], home) = (fitting.counts(), fitting.home());
@@ -153,17 +155,18 @@ impl Session {
     }
 }
 
-/// The setting that the processes have by now, which is another one than `wanted` as long as any of them has not begun, or not left.
+/// The setting that the processes have by now. It differs from `wanted` as long as any of them has not begun, or
+/// not left.
 fn in_force(watched: &[Watched], segment: &Segment, wanted: Setting) -> Setting {
     let actors = || watched.iter().filter(|watched| watched.planned.role == Role::Actor);
     let living = || actors().filter_map(|watched| Some((watched.planned.slot, watched.living.as_ref()?)));
     let has_begun = |&(slot, living): &(usize, &Living)| {
         let slot = segment.processes().slot(slot);
-        // Where many wait for a learner, it is long before a new one may take its first step: it waits as the others do.
+        // If many actors wait for a learner, a new one waits as the others do, long before its first step.
         slot.phase() == Some(Phase::LimiterWait) || work_counted(slot, Role::Actor) > living.work_before
     };
     let other = living().map(|(_, living)| living.setting.environments).find(|&environments| environments != wanted.environments);
-    // Who was asked to leave still acts, and is soon not there any more.
+    // An actor that was asked to leave still acts, but is soon gone.
     let is_changing = actors().any(|watched| watched.living.is_some() && watched.is_dismissed());
     let acting = if is_changing { 0 } else { living().filter(has_begun).count() };
     Setting { actors: acting, environments: other.unwrap_or(wanted.environments), ..wanted }

@@ -1,4 +1,4 @@
-//! A process of the plan is forked into its slot.
+//! Forking a process of the plan into its slot.
 
 use ipc_channel::ipc::{self, IpcSender};
 
@@ -23,11 +23,12 @@ impl Session {
         let Some(generation) = slot.reserve(planned.role, planned.number) else { return Ok(()) };
         let forked = self.fork_into_slot(index, &planned, generation);
         if forked.is_err() {
-            // Of a child that nobody could watch over something may be left. Without the release nobody could be started in it any more.
+            // A child that nobody could watch over may have left something. Without the release no process could be
+            // started in its slot any more.
             self.repair(planned.slot);
             self.segment.processes().slot(planned.slot).release();
             if planned.role.learns() {
-                // Nobody waits for a learner that is not there.
+                // So that nobody waits for a learner that is not there.
                 let view = self.membership.remove(planned.number);
                 self.change_view(view);
             }
@@ -46,7 +47,7 @@ impl Session {
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
         let config = with(self.config(), self.wanted());
-        // What a child steps may change its current folder.
+        // An environment may change the current folder of its process.
         let folder = self.sinks.folder().absolute();
         let child = Child {
             segment: &self.segment,
@@ -64,7 +65,7 @@ impl Session {
             generation,
             reports,
         };
-        // Whoever salvages what was there wants to have all of it.
+        // The sentinel saves what was there, and wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(planned))?;
         let setting = ActorSetting { actors: config.actor.count, environments: config.actor.environments };
@@ -80,7 +81,8 @@ impl Session {
         StackFile::create().map(Some).map_err(|source| SupervisorError::System { action: "creating a file in memory", source })
     }
 
-    /// A fresh channel for whoever evaluates. What the one before had said by its death is taken in first, and its end closed.
+    /// A new channel for a process that evaluates. What the process before it had sent by its death is taken in
+    /// first, and its channel closed.
     fn open_channel(&mut self, role: Role) -> Result<Option<IpcSender<EvaluationReport>>, SupervisorError> {
         if !role.evaluates() {
             return Ok(None);

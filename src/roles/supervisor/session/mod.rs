@@ -62,17 +62,18 @@ pub struct Session {
     earlier_restarts: u64,
     look_clock: LookClock,
     standstill: Standstill,
-    /// The newest version of the best parameters that could not be saved at once.
+    /// Newest version of the best parameters, if it could not be saved at once.
     unsaved_best: Option<u64>,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
     binding: Binding,
     fitting: Option<Fitting>,
-    /// Sums were made again beside guests that stood still inside an operation: once more when they are out of it.
+    /// Whether sums were recomputed while guests stood still inside an operation: then that is done once more when
+    /// they are out of it.
     provisional: bool,
     announcement: Announcement,
-    /// Nothing for a moment after somebody has killed it.
+    /// `None` for a moment after somebody has killed it.
     sentinel: Option<Sentinel>,
     upkeep: Upkeep,
 }
@@ -89,7 +90,7 @@ impl Session {
     pub fn run(mut self) -> Result<RunOutcome, SupervisorError> {
         while self.reason.is_none() {
             self.sleep();
-            // Before any death is looked at: a signal to the whole group ends the others, too.
+            // Before any death is looked at: a signal to the whole process group ends the children as well.
             self.check_whether_to_stop();
             if self.reason.is_some() {
                 break;
@@ -139,8 +140,8 @@ impl Session {
         Ok(())
     }
 
-    /// A process without a heartbeat for too long is suspected, said so, and killed; only then is it dead. A run in which
-    /// nothing advances although all have heartbeats is said to stand still.
+    /// Suspect a process that has had no heartbeat for too long, say so, and kill it. Say that the run stands still
+    /// if nothing advances although all have heartbeats.
     fn watch_for_silence(&mut self) {
         let pause = self.look_clock.look(Instant::now());
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
@@ -166,7 +167,8 @@ impl Session {
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);
         self.pass_on_remarks();
-        // Another setting than home is tried, its actors are still leaving, or those that come after them begin: all that is soon over.
+        // A setting is on trial, its actors are still leaving, or the actors after them begin: all that is soon
+        // over.
         let is_passing = self.fitting.as_ref().is_some_and(|fitting| {
             let comes_or_goes = |process: &Watched| process.is_dismissed() || self.is_starting(process);
             fitting.wanted() != fitting.home() || self.watched.iter().any(comes_or_goes)
@@ -184,12 +186,13 @@ impl Session {
         process.living.is_some() && process.planned.role == Role::Actor && slot.phase() == Some(Phase::Starting)
     }
 
-    /// What a visualizer that goes on says of itself: no death tells it.
+    /// Tell what a visualizer that goes on says of itself: no death tells it.
     fn pass_on_remarks(&mut self) {
         let showing = |watched: &&Watched| watched.planned.role == Role::Visualizer && watched.living.is_some();
         for watched in self.watched.iter().filter(showing) {
             let words = self.segment.processes().slot(watched.planned.slot).last_words();
-            // Of videos that are missing one after the other each says another name. What it says when it dies is told with its death.
+            // Of videos that are missing one after the other each says another name. What it says when it dies is
+            // told with its death.
             if let Some((what, _)) = words.split_once(':').filter(|(what, _)| [VIDEO_IS_MISSING, BARS_ARE_SHOWN].contains(what)) {
                 self.sinks.event_once(what.to_owned(), &format!("{}: {words}", watched.planned.name()));
             }
@@ -201,7 +204,7 @@ impl Session {
         self.observer.snapshot(&self.segment, &self.prepared.loaded.config, restarts)
     }
 
-    /// Processes that died and served training, in earlier lives of the run too.
+    /// Processes that died and served training, in all lives of the run.
     fn restarts(&self) -> u64 {
         let serving = self.watched.iter().filter(|watched| watched.planned.role.serves_training());
         self.earlier_restarts + serving.map(|watched| u64::from(watched.restarts)).sum::<u64>()
@@ -221,7 +224,7 @@ impl Session {
         } else {
             None
         };
-        // Only now: a goal that was confirmed before any of that came is known then, and counts.
+        // Only now: a goal that was confirmed before the other reasons came is known by now, and counts.
         self.receive_evaluations();
         if let Some(reason) = found {
             self.reason.get_or_insert(reason);

@@ -1,4 +1,5 @@
-//! What has to be there for as long as the run goes on, whoever takes it away: the sentinel, and the run's place in the registry.
+//! What has to be there for as long as the run goes on, even if somebody takes it away: the sentinel, and the run's
+//! place in the registry.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which a sentinel that is gone is replaced.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// When to look again.
+/// When to look again at what has to be there.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     registry_at: Instant,
@@ -53,7 +54,7 @@ impl Session {
     fn fork_sentinel(&mut self) -> Result<(), SupervisorError> {
         let folder = self.sinks.folder();
         let salvage = self.checkpoints.is_enabled().then_some(Salvage { prepared: &self.prepared, folder });
-        // Those who wait for this process's end must not wait for that of the sentinel.
+        // A caller that waits for the end of this process must not wait for that of the sentinel.
         let (attachments, reports) = (&mut self.attachments, &mut self.reports);
         let let_go = || {
             attachments.leave_to_supervisor();

@@ -1,4 +1,4 @@
-//! Whoever attaches to the run and leaves it.
+//! Processes that attach to the run and leave it.
 
 use super::super::watch::work_counted;
 use super::Session;
@@ -10,9 +10,11 @@ use crate::segment::processes::SlotState;
 impl Session {
     /// See off who left, and let in who knocks: what a visitor had staged is kept like anybody's.
     pub(super) fn serve_attachments(&mut self) {
-        // Heard before anybody is seen off, answered after: who leaves and knocks at once, or sends another, finds its place free.
+        // Requests are heard before anybody is seen off, and answered after: a process that leaves and knocks again
+        // at once, or sends another, finds its place free.
         let knocks = self.attachments.hear();
-        // One at a time: a guest that said goodbye in the middle of an operation is one still while another is repaired after.
+        // One at a time: a guest that said goodbye in the middle of an operation is one still while another is
+        // repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
             // One that was refused by what it found here has told why where it was started.
@@ -29,7 +31,7 @@ impl Session {
             let last_words = slot.last_words();
             let (headline, details) = headline_and_details(&last_words);
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
-            // Nobody tells how somebody else's child ended. An actor that ends well says so before.
+            // The kernel tells only the parent how a process ended. An actor that ends well says so before.
             let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.is_leaving();
             let how = if is_cut_short { "was killed, or ended by what it ran," } else { "left" };
             slot.release();

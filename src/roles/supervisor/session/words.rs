@@ -1,4 +1,4 @@
-//! What is told of a process that has died.
+//! What people are told of a process that has died.
 
 use crate::config::Rows;
 use crate::readable::counted;
@@ -39,7 +39,8 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: R
     }
 }
 
-/// What the death of a process that learns or evaluates cost at the end of the run, when nobody replaces it. `leader` is as for [`loss`].
+/// What the death of a process that learns or evaluates cost at the end of the run, when nobody replaces it.
+/// `leader` is as for [`loss`].
 pub(super) fn loss_at_end(role: Role, leader: Option<usize>) -> String {
     match (role, leader) {
         (Role::Learner, Some(leader)) => format!("learner {leader}, which leads, has learned the same"),
