@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Ending of the file that a save fills before it takes the name; what a killed save leaves behind.
+/// Ending of the temporary file that a save fills before the renaming. A killed save leaves such a file behind.
 const PARTIAL_SUFFIX: &str = ".partial";
 
 /// Writes `bytes` under `path`.
@@ -31,7 +31,7 @@ pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) 
     let temporary = tempfile::Builder::new()
         .prefix(&prefix)
         .suffix(PARTIAL_SUFFIX)
-        // What any other file would get, less the umask; the default of a temporary file is for its owner only.
+        // The mode of any other file, less the umask: by default only its owner can read a temporary file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)?;
     let written = write(temporary.as_file())?;
@@ -42,8 +42,8 @@ pub fn replace_with<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) 
     Ok(written)
 }
 
-/// Flushes the folder at `path` to the disk, where its file system knows how: some, such as the shared folders of
-/// virtual machines, flush files alone.
+/// Flushes the folder at `path` to the disk, if its file system can do that: some, such as the shared folders of
+/// virtual machines, flush only files.
 pub(super) fn flush_folder(path: &Path) -> io::Result<()> {
     match File::open(path)?.sync_all() {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(()),

@@ -13,11 +13,11 @@ use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
 
 /// Beginning of the names of folders that are being written, or were when their writer was killed.
 const PARTIAL: &str = ".partial-";
-/// What whoever writes has locked.
+/// Name of the file that a writer has locked.
 const LOCK: &str = ".lock";
 /// How long another writer may take.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Time between two looks at it.
+/// Time between two looks at the lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Which checkpoints are kept once a new one is complete.
@@ -38,12 +38,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Those in `folder`, which need not exist.
+    /// The checkpoints in `folder`, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The folders of all complete ones, the oldest first.
+    /// The folders of all complete checkpoints, the oldest first.
     pub fn list(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| sequence_of(path).is_some());
@@ -52,16 +52,17 @@ impl Checkpoints {
         folders
     }
 
-    /// The newest one.
+    /// The newest checkpoint.
     ///
     /// # Errors
-    /// There is none, or it is damaged; then the error names the one before.
+    /// There is no checkpoint, or the newest is damaged. The error then names the one before it that is whole.
     pub fn newest(&self) -> Result<RunCheckpoint, CheckpointError> {
         let newest = self.list().pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
         RunCheckpoint::open(&newest).map_err(|error| self.with_the_one_before(error, &newest))
     }
 
-    /// `error`, for which the checkpoint in the folder `path` is of no use, with the newest before it that is whole, if there is one.
+    /// The `error` for which the checkpoint in the folder `path` is of no use, together with the newest checkpoint
+    /// before it that is whole, if there is one.
     pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
         let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
         let earlier = self.list().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
@@ -71,18 +72,18 @@ impl Checkpoints {
         }
     }
 
-    /// Write another, and return its folder and its bytes.
+    /// Write another checkpoint, and return its folder and its size in bytes.
     ///
     /// # Errors
     /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it
     /// then.
     pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
-        // The folder of the run is there, or it was moved away, and is not to be made again in its old place.
+        // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
         if !self.folder.is_dir() {
             fs::create_dir(&self.folder).map_err(failed)?;
         }
-        // One that is being killed may still have its last words with the disk.
+        // A writer that is being killed may still be in the middle of a write.
         let _only_writer = self.lock().map_err(failed)?;
         self.remove_partial();
         let (needed, free) = (content.bytes(), free_bytes(&self.folder).map_err(failed)?);
@@ -103,7 +104,7 @@ impl Checkpoints {
         };
         write().map_err(|source: io::Error| {
             let _ = fs::remove_dir_all(&partial);
-            // What is wrong with the content, and not with the disk, has been said.
+            // An error of the content, and not of the disk, is passed on as it is.
             source.downcast().unwrap_or_else(failed)
         })
     }
@@ -116,7 +117,7 @@ impl Checkpoints {
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
-                // A file system without locks is one without a second writer.
+                // If the file system has no locks, nobody can be waited for.
                 _ => return Ok(file),
             }
         }
@@ -127,7 +128,8 @@ impl Checkpoints {
         let all: Vec<(PathBuf, Option<Manifest>)> =
             self.list().into_iter().map(|path| (path.clone(), RunCheckpoint::manifest_in(&path).ok())).collect();
         let best = all.last().and_then(|(_, manifest)| manifest.as_ref()?.best_env_steps);
-        let (mut has_best, mut period) = (false, None);
+        let mut has_best = false;
+        let mut period = None;
         for (index, (path, manifest)) in all.iter().enumerate() {
             let is_best = !has_best && best.is_some() && manifest.as_ref().and_then(|manifest| manifest.best_env_steps) == best;
             has_best |= is_best;
@@ -151,7 +153,7 @@ impl Checkpoints {
     }
 }
 
-/// Remove a checkpoint, so that whoever is killed in the middle leaves none that looks complete.
+/// Remove a checkpoint. A kill in the middle leaves none that looks complete.
 fn remove(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!("{PARTIAL}{name}"));
@@ -159,7 +161,7 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(partial)
 }
 
-/// The number of the checkpoint that a folder's name tells, if it is the name of one.
+/// The number of a checkpoint, from the name of its folder; `None` if that is another name.
 fn sequence_of(path: &Path) -> Option<u64> {
     let (sequence, steps) = path.file_name()?.to_str()?.split_once("-step")?;
     steps.parse::<u64>().ok()?;

@@ -113,9 +113,9 @@ pub enum WeightsError {
         path: PathBuf,
         /// Which tensor.
         tensor: String,
-        /// Where in it.
+        /// Index in the tensor.
         index: usize,
-        /// What is there.
+        /// The value.
         value: f32,
     },
     /// The network of a policy is missing.
@@ -156,7 +156,7 @@ pub enum CheckpointError {
         /// What the system said.
         source: io::Error,
     },
-    /// The disk is too full for another.
+    /// The disk is too full for another checkpoint.
     #[error(
         "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: remove the oldest there or something else, or set \
          checkpoint.replay to \"never\"",
@@ -165,9 +165,9 @@ pub enum CheckpointError {
     NoRoom {
         /// The folder of the checkpoints.
         folder: PathBuf,
-        /// Bytes that it takes, rather more than less.
+        /// Bytes that the checkpoint takes at most.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes that are free.
         free: u64,
     },
     /// The memory of the run is damaged.
@@ -179,7 +179,7 @@ pub enum CheckpointError {
         /// What cannot be read.
         content: &'static str,
     },
-    /// The run has none.
+    /// The run has no checkpoint yet.
     #[error(
         "`{}` has no complete checkpoint: the run ended before it wrote one, or was to write none (checkpoint.interval_s, and \
          checkpoint.synchronous_interval_steps where actor.count is 0)",
@@ -197,7 +197,7 @@ pub enum CheckpointError {
         /// What the system said.
         source: io::Error,
     },
-    /// It is not what was written.
+    /// The checkpoint is not what was written.
     #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
     Damaged {
         /// Its folder.
@@ -205,7 +205,7 @@ pub enum CheckpointError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The newest cannot be used, and an older one can.
+    /// The newest checkpoint cannot be used, and an older one can.
     #[error(
         "{error}; the one before is whole: `shoal resume {} --from {}` goes on with it, and with the settings of then",
         word(run_of(previous)),
@@ -227,13 +227,13 @@ pub enum CheckpointError {
         /// The format that is understood.
         expected: u32,
     },
-    /// The file of its replay.
+    /// The file of the checkpoint's replay cannot be used.
     #[error(transparent)]
     Replay(#[from] ReplayFileError),
 }
 
 impl CheckpointError {
-    /// What kind of trouble it is, in words that are the same whenever it comes again.
+    /// The kind of the error, in words that are the same whenever it comes again.
     pub fn cause(&self) -> String {
         match self {
             Self::NoRoom { .. } => io::ErrorKind::StorageFull.to_string(),
@@ -246,7 +246,7 @@ impl CheckpointError {
     pub fn is_of_disk(&self) -> bool {
         match self {
             Self::NoRoom { .. } => true,
-            // Busy is another writer, for which this one has waited long enough.
+            // `ResourceBusy`: another writer has the lock, and this one has waited long enough for it.
             Self::Write { source, .. } => source.kind() != io::ErrorKind::ResourceBusy,
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! Writes much and leaves the processor to training: each piece of work is followed by a rest.
+//! A writer of much data that leaves the processor to training: each piece of work is followed by a rest.
 
 use std::io::{self, Write};
 use std::thread;
@@ -10,16 +10,16 @@ use nix::time::{ClockId, clock_gettime};
 /// core (docs/resume.md has what that gives).
 const REST: f64 = 15.0;
 
-/// A writer that rests after each piece, so long as it worked for it.
+/// A writer that rests after each piece, in proportion to the processor time that the piece took.
 pub(super) struct Paced<W> {
     inner: W,
-    /// The longest rest for a byte.
+    /// The longest rest for each byte.
     longest_s_per_byte: f64,
     worked: Duration,
 }
 
 impl<W> Paced<W> {
-    /// One through which some `bytes` will go, and which rests no longer than `longest_rest` over them.
+    /// A writer for about so many `bytes`, which rests no longer than `longest_rest` over all of them.
     pub(super) fn new(inner: W, bytes: u64, longest_rest: Duration) -> Self {
         Self { inner, longest_s_per_byte: longest_rest.as_secs_f64() / bytes.max(1) as f64, worked: worked() }
     }
@@ -44,8 +44,8 @@ impl<W: Write> Write for Paced<W> {
     }
 }
 
-/// Time that this thread has had on a processor, in the kernel too. Where there is no such clock nothing was work,
-/// and nobody rests.
+/// Time that this thread has had on a processor, including time in the kernel. Without such a clock it is zero, and
+/// the writer never rests.
 fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use super::{PolicyWeights, WeightsError};
 /// Time between two attempts.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Writes policies under one path, the newest of them sooner or later.
+/// Writes policies under one path. The newest one reaches the disk sooner or later.
 #[derive(Debug)]
 pub struct PolicySaver {
     path: PathBuf,
@@ -28,15 +28,16 @@ pub struct Unsaved {
 }
 
 impl PolicySaver {
-    /// Of policies under `path`, with nothing to write yet.
+    /// A saver of policies under `path`, with nothing to write yet.
     pub fn new(path: PathBuf) -> Self {
         Self { path, unsaved: None, next_attempt: Instant::now() }
     }
 
-    /// Save `policy`, or say why that must wait; [`Self::retry`] then goes on trying. What waited before is forgotten.
+    /// Save `policy`, or say why that must wait; [`Self::retry`] then goes on trying. A policy that waited before
+    /// is forgotten.
     ///
     /// # Errors
-    /// The policy itself cannot be saved, which no wait mends.
+    /// The policy itself cannot be saved: waiting would not help.
     pub fn save(&mut self, policy: PolicyWeights) -> Result<Option<Unsaved>, WeightsError> {
         self.unsaved = Some(policy);
         self.attempt()

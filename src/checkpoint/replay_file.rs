@@ -35,7 +35,7 @@ pub enum ReplayFileError {
         /// What the system said.
         source: io::Error,
     },
-    /// Its content.
+    /// The content of the file is of no use.
     #[error("`{}` is no whole file of a replay: {problem}", path.display())]
     Corrupt {
         /// Which file.
@@ -55,12 +55,12 @@ struct Header {
     frame_words: u64,
 }
 
-/// Write everything in `replay` to `out`, a mebibyte at a time, with whatever else its reader will need as
-/// `options`. Returns its bytes.
-/// `between` is called behind the transitions and before the frames, which take most of the time where there are any.
+/// Write everything in `replay` to `out`, a mebibyte at a time. `options` is for the reader, and is kept as it is.
+/// Returns the number of bytes. `between` is called after the transitions and before the frames: if there are
+/// frames, these take most of the time.
 ///
 /// # Errors
-/// Those of `out` and of `between`.
+/// Errors of `out` and of `between`.
 pub fn write(
     replay: &ReplayView<'_>,
     zero: ZeroPriority,
@@ -77,7 +77,8 @@ pub fn write(
         frames: 0,
         frame_words: 0,
     };
-    // How many there are is known only afterwards, while others write; so they are kept in front of the checksum.
+    // While others write, the number of records is known only afterwards, so it is written in front of the
+    // checksum.
     let encoded = bincode::serde::encode_to_vec(&header, bincode::config::legacy()).map_err(io::Error::other)?;
     out.write_all(MAGIC)?;
     out.write_all(&VERSION.to_le_bytes())?;
@@ -102,7 +103,7 @@ pub fn write(
     Ok(out.bytes())
 }
 
-/// A file that is whole, and has given its header.
+/// A file that is whole, and whose header has been read.
 pub struct ReplayFile {
     path: PathBuf,
     input: BufReader<File>,
@@ -113,7 +114,7 @@ impl ReplayFile {
     /// Open the file at `path` and check all of it.
     ///
     /// # Errors
-    /// It cannot be read, is of another version, or is not whole: too short, or not as its checksum says.
+    /// The file cannot be read, is of another version, or is not whole: too short, or not as its checksum says.
     pub fn open(path: &Path) -> Result<Self, ReplayFileError> {
         let failed = |source| ReplayFileError::Read { path: path.into(), source };
         let corrupt = |problem: String| ReplayFileError::Corrupt { path: path.into(), problem };
@@ -131,7 +132,7 @@ impl ReplayFile {
         Ok(Self { path: path.into(), input, header })
     }
 
-    /// What its writer added.
+    /// The `options` of the file's writer.
     pub fn options(&self) -> &str {
         &self.header.options_toml
     }
@@ -179,7 +180,7 @@ fn write_record(out: &mut impl Write, record: &Record, words: &[u64]) -> io::Res
     out.write_all(bytemuck::cast_slice(words))
 }
 
-/// Read the whole file once: what its last words say of its rows, or what is wrong with it.
+/// Read the whole file once. Returns what its last words say of its rows, or what is wrong with it.
 fn checked(mut file: &File) -> io::Result<Result<[u64; 3], &'static str>> {
     const TRAILER_BYTES: u64 = 28;
     let length = file.metadata()?.len();
@@ -195,7 +196,9 @@ fn checked(mut file: &File) -> io::Result<Result<[u64; 3], &'static str>> {
         return Ok(Err("it was written by another version"));
     }
     file.rewind()?;
-    let (mut left, mut sum, mut buffer) = (length - 4, 0, vec![0; BUFFER_BYTES]);
+    let mut left = length - 4;
+    let mut sum = 0;
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut last = Vec::new();
     while left > 0 {
         let part = usize::try_from(left.min(BUFFER_BYTES as u64)).unwrap_or(BUFFER_BYTES);

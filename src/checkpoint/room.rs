@@ -5,11 +5,11 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-/// Bytes that the disk of `folder` still takes: without end where its file system does not know. Some in user space
-/// say that they have no blocks at all, and take what they are given.
+/// Bytes that the disk of `folder` still takes; `u64::MAX` if its file system does not know. Some file systems in
+/// user space say that they have no blocks at all, and take what they are given.
 ///
 /// # Errors
-/// There is no such folder, or the system does not say.
+/// The folder does not exist, or the system does not say.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let disk = statvfs(folder)?;
     Ok(if disk.blocks() == 0 { u64::MAX } else { disk.blocks_available() * disk.fragment_size() })

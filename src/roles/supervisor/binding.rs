@@ -83,7 +83,9 @@ impl Binding {
             return None;
         };
         self.looks += 1;
-        let (name, core, waited) = (learner.planned.name(), learner.planned.cores[0], (100.0 * wait).round());
+        let name = learner.planned.name();
+        let core = learner.planned.cores[0];
+        let waited = (100.0 * wait).round();
         (self.looks >= LOOKS).then(|| {
             let cause = cause(self.usable.len(), usable_now());
             format!("{name} waited {waited} % of the time for core {core}, {cause}")

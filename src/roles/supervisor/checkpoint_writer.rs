@@ -161,7 +161,8 @@ impl CheckpointWriter {
     /// usual. A failure costs no more than this one checkpoint.
     pub(super) fn begin(&mut self, content: Content<'_>, last: Option<usize>) -> Result<(), Failed> {
         self.next = Instant::now() + self.interval.unwrap_or_default();
-        let (checkpoints, began) = (&self.checkpoints, Instant::now());
+        let checkpoints = &self.checkpoints;
+        let began = Instant::now();
         let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
         let started = Helper::start(|| {
             content.segment.disown();

@@ -18,7 +18,8 @@ const TIMES_THE_ENVIRONMENTS: usize = 4;
 
 /// The settings that are tried in a run of `config` on so many cores; `None` if the run is not fitted.
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
-    let (table, start) = (&config.adaptation, start(config));
+    let table = &config.adaptation;
+    let start = start(config);
     table.enabled.then(|| {
         let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {

@@ -111,7 +111,8 @@ impl Keeper<'_> {
         control.set_run_state(RunState::Kept);
         let name = keeping.become_keeper();
         self.say_where_it_is();
-        let (mut is_given_back, mut attempts) = (false, Attempts::default());
+        let mut is_given_back = false;
+        let mut attempts = Attempts::default();
         loop {
             // What is wanted is read first, and whose keeper this process is second: an adopter lets this process
             // go before anybody else can want anything.

@@ -205,7 +205,8 @@ impl Observer {
     }
 
     fn training_score(&self) -> Option<TrainingScore> {
-        let (count, total) = (self.episodes.len(), self.episodes.iter().map(|episode| episode.0).sum::<f64>());
+        let count = self.episodes.len();
+        let total = self.episodes.iter().map(|episode| episode.0).sum::<f64>();
         (count > 0).then(|| TrainingScore { return_mean: total / count as f64, episodes: count as u64 })
     }
 
@@ -285,7 +286,8 @@ fn newest_last<T: Copy>(reported: &[Vec<T>]) -> impl Iterator<Item = T> {
 /// The transitions that each process has inserted, of all that ever inserted any. A replacement counts on.
 fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
     let inserted = segment.processes().iter().filter_map(|slot| {
-        let ((role, number), rows) = (slot.role()?, slot.counters().get(Counter::Inserted));
+        let (role, number) = slot.role()?;
+        let rows = slot.counters().get(Counter::Inserted);
         (rows > 0).then(|| Inserted { process: format!("{} {number}", role.name()), rows })
     });
     InsertedByProcess(inserted.collect())

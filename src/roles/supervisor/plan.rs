@@ -139,7 +139,9 @@ impl Plan {
         beginning: Beginning<'_>,
     ) -> Result<Self, PlanError> {
         let slots = Slots::of(config);
-        let (sizes, schema, storage) = (algorithm.sizes(), algorithm.schema(), algorithm.experience().storage());
+        let sizes = algorithm.sizes();
+        let schema = algorithm.schema();
+        let storage = algorithm.experience().storage();
         let frame_bytes = schema.frame_bytes();
         let stack = schema.fields().iter().map(|field| field.stack).max().unwrap_or(0);
         let layout = Layout::new(SegmentSizes {
@@ -276,7 +278,8 @@ impl Plan {
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
-        let (config, sizes) = (&self.config, self.layout.sizes());
+        let config = &self.config;
+        let sizes = self.layout.sizes();
         let frames = |capacity| frames(config, sizes.stagers, self.stack, capacity);
         let shortage = Shortage {
             config,

@@ -92,7 +92,8 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
     if !config.learns_from_old_policies() {
         return Some(format!("{told}; {remedy}"));
     }
-    let (behind, most) = (batches * config.fragments.uses, config.fragments.max_policy_lag_updates);
+    let behind = batches * config.fragments.uses;
+    let most = config.fragments.max_policy_lag_updates;
     (behind as u64 > most)
         .then(|| format!("{told}, {behind} updates, and are dropped where fragments.max_policy_lag_updates is {most}; {remedy}"))
 }

@@ -63,7 +63,8 @@ impl Shortage<'_> {
     /// Advice to have `most` fragments. If those are too few for a batch and for what the actors complete at once:
     /// to lower these.
     fn fewer_fragments(self, most: usize) -> String {
-        let (config, capacity) = (self.config, self.layout.sizes().capacity);
+        let config = self.config;
+        let capacity = self.layout.sizes().capacity;
         let (key, others, least) = match config.retained_fragments() {
             0 => ("fragments.capacity", 0, config.least_fragments()),
             _ => ("fragments.retained", config.fragment_capacity(), 1),
@@ -102,7 +103,8 @@ impl Shortage<'_> {
             region => (region, section.length_bytes),
         });
         let (largest, bytes) = sizes.max_by_key(|&(_, bytes)| bytes).expect("a layout has regions");
-        let (actors, networks) = (self.keys_of_actors(), self.keys_of_networks());
+        let actors = self.keys_of_actors();
+        let networks = self.keys_of_networks();
         let remedy = match largest {
             Region::Pictures => "set visualizer.enabled=false".to_owned(),
             Region::Staging if self.config.rows() == Rows::Fragments => {

@@ -92,7 +92,8 @@ impl KeptRun {
     /// Another process was first, the keeper does not give the folder back, the run has had another life since it
     /// was looked at, or the sums of its priorities are wrong.
     pub(super) fn claim(&self, folder: &mut RunFolder, checkpoint: &Path, schema: Schema) -> Result<(), ResumeError> {
-        let (name, path) = (NamedProcess::this(), folder.path().to_path_buf());
+        let name = NamedProcess::this();
+        let path = folder.path().to_path_buf();
         let deadline = Instant::now() + PATIENCE;
         while self.keeping().is_kept() {
             match self.keeping().adopt(name) {

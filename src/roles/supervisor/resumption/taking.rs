@@ -15,13 +15,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The run in `folder` as a process keeps it in memory. Waits if the sentinel of its killed supervisor has not come
 /// to that yet.
 pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
-    let (deadline, mut has_said) = (Instant::now() + PATIENCE, false);
+    let deadline = Instant::now() + PATIENCE;
+    let mut has_said = false;
     loop {
         if let Some(kept) = KeptRun::of(folder)? {
             return Ok(kept);
         }
         let record = folder.record()?;
-        let (path, pid) = (folder.path().into(), record.supervisor_pid);
+        let path = folder.path().into();
+        let pid = record.supervisor_pid;
         if record.finished.is_none() && !record.has_lost_its_supervisor() {
             return Err(ResumeError::Running { folder: path, pid });
         }
@@ -43,7 +45,9 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
 /// Take the folder of a run that has ended. Waits if the sentinel of its killed supervisor has not written yet what
 /// was there.
 pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
-    let (deadline, mut has_said, mut has_asked) = (Instant::now() + PATIENCE, false, false);
+    let deadline = Instant::now() + PATIENCE;
+    let mut has_said = false;
+    let mut has_asked = false;
     loop {
         let kept = KeptRun::of(folder)?;
         if let Some(kept) = &kept {

@@ -84,7 +84,8 @@ impl Session {
     /// the setting that asked for an actor is taken back.
     pub(super) fn start_process(&mut self, index: usize) -> Result<(), SupervisorError> {
         let watched = &self.watched[index];
-        let (role, is_replacement) = (watched.planned.role, watched.restarts > 0);
+        let role = watched.planned.role;
+        let is_replacement = watched.restarts > 0;
         let may_come_later = is_replacement || role == Role::Actor && self.fitting.is_some();
         match self.fork(index) {
             Err(error) if may_come_later => {
@@ -149,8 +150,10 @@ impl Session {
     /// The setting that the run was fitted to, for the report: in words, and as the configuration that repeats it.
     pub(super) fn fitted(&self) -> Option<(String, Config)> {
         let fitting = self.fitting.as_ref()?;
-        let ([tried, accepted], home) = (fitting.counts(), fitting.home());
-        let ((config, more), flags) = (repeating(self.config(), home), home.flags());
+        let [tried, accepted] = fitting.counts();
+        let home = fitting.home();
+        let (config, more) = repeating(self.config(), home);
+        let flags = home.flags();
         Some((format!("{flags}{more} --set adaptation.enabled=false; {tried} settings tried, {accepted} faster"), config))
     }
 }
