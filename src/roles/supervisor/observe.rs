@@ -17,8 +17,9 @@ use crate::segment::metrics::Report;
 use crate::segment::processes::{Role, SlotState};
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::sync::Ordering;
-use crate::telemetry::Gpus;
-use crate::telemetry::{ActorTime, Effort, EvaluatedWeights, Evaluation, Inserted, InsertedByProcess, LearnerTime, Remembered, Snapshot};
+use crate::telemetry::{
+    ActorTime, Effort, EvaluatedWeights, Evaluation, Gpus, Inserted, InsertedByProcess, LearnerTime, Remembered, Snapshot,
+};
 
 /// Number of the newest training episodes that means are taken over.
 const EPISODES: usize = 100;
@@ -81,20 +82,22 @@ impl Observer {
         // The limit of the machine on which these were computed is not known any more.
         self.earlier_products = segment.processes().total(Counter::Products);
         if let Some(newest) = remembered.newest {
-            self.take_in(newest, false);
+            self.take_in_newest(newest);
         }
         if let Some(best) = remembered.best {
-            self.last.best_eval_return = best.statistics.return_mean;
-            self.last.best_eval_ci95_low = best.statistics.ci95_low;
+            self.take_in_best(best);
         }
     }
 
     /// Take in an evaluation.
     pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
-        self.take_in(EvaluatedWeights::from(evaluation), evaluation.is_best);
+        self.take_in_newest(evaluation.into());
+        if evaluation.is_best {
+            self.take_in_best(evaluation.into());
+        }
     }
 
-    fn take_in(&mut self, evaluated: EvaluatedWeights, is_best: bool) {
+    fn take_in_newest(&mut self, evaluated: EvaluatedWeights) {
         let EvaluatedWeights { statistics, env_steps, version, .. } = evaluated;
         self.evaluation = statistics.return_mean.map(|return_mean| EvaluationScore {
             return_mean,
@@ -108,10 +111,11 @@ impl Observer {
         self.last.eval_return_std = statistics.return_std;
         self.last.eval_episodes = Some(statistics.episodes);
         self.last.eval_version = Some(version);
-        if is_best {
-            self.last.best_eval_return = statistics.return_mean;
-            self.last.best_eval_ci95_low = statistics.ci95_low;
-        }
+    }
+
+    fn take_in_best(&mut self, evaluated: EvaluatedWeights) {
+        self.last.best_eval_return = evaluated.statistics.return_mean;
+        self.last.best_eval_ci95_low = evaluated.statistics.ci95_low;
     }
 
     /// What the cores did for the processes, as of the last snapshot.
@@ -221,7 +225,7 @@ impl Observer {
             environment_s: seconds(segment.processes().total(Counter::EnvironmentNs)),
             inference_s: seconds(segment.processes().total(Counter::InferenceNs)),
             insert_s: seconds(segment.processes().total(Counter::InsertNs)),
-            limiter_wait_s: seconds(waiting(segment, false)),
+            limiter_wait_s: seconds(waited(segment, |role| role != Some(Role::Learner))),
             processor_s: self.core_times.actors.running.as_secs_f64(),
             core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
         }
@@ -234,7 +238,7 @@ impl Observer {
             compute_s: seconds(segment.processes().total(Counter::ComputeNs)),
             exchange_s: seconds(segment.processes().total(Counter::ExchangeNs)),
             publish_s: seconds(segment.processes().total(Counter::PublishNs)),
-            limiter_wait_s: seconds(waiting(segment, true)),
+            limiter_wait_s: seconds(waited(segment, |role| role == Some(Role::Learner))),
             processor_s: self.core_times.learners.running.as_secs_f64(),
             core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
         }
@@ -303,9 +307,9 @@ fn overwritten(segment: &Segment) -> u64 {
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))
 }
 
-/// Nanoseconds that learners, or all others, have waited for the limiter.
-fn waiting(segment: &Segment, learners: bool) -> u64 {
-    let chosen = segment.processes().iter().filter(|slot| matches!(slot.role(), Some((Role::Learner, _))) == learners);
+/// Nanoseconds that processes have waited for the limiter, of those whose role `is_counted`.
+fn waited(segment: &Segment, is_counted: impl Fn(Option<Role>) -> bool) -> u64 {
+    let chosen = segment.processes().iter().filter(|slot| is_counted(slot.role().map(|(role, _)| role)));
     chosen.map(|slot| slot.counters().get(Counter::LimiterWaitNs)).sum()
 }
 
