@@ -39,7 +39,8 @@ use neighbours::neighbours;
 use plan::Beginning;
 
 use std::path::Path;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use indicatif::BinaryBytes;
 use thiserror::Error;
@@ -60,6 +61,10 @@ use crate::roles::environments;
 use crate::segment::SegmentError;
 use crate::segment::layout::MAX_TRANSITION_WORDS;
 use crate::telemetry::{self, Console, TelemetryError, fault_of};
+
+/// How long the kernel may take to free the memory of a killed run that goes on, and the time between two looks.
+const FREEING_PATIENCE: Duration = Duration::from_secs(5);
+const FREEING_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a run could not start or go on.
 #[derive(Debug, Error)]
@@ -99,14 +104,14 @@ pub enum SupervisorError {
 /// How a run ended, for whoever started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunOutcome {
-    /// It came to its end, and its results are saved.
+    /// The run came to its end, and its results are saved.
     Completed,
-    /// This signal ended it early. What it had learned is saved.
+    /// A signal ended the run early. What it had learned is saved.
     Interrupted {
-        /// Its number.
+        /// Number of the signal.
         signal: u32,
     },
-    /// It could not go on, or its last weights could not be saved.
+    /// The run could not go on, or its last weights could not be saved.
     Failed,
 }
 
@@ -285,9 +290,7 @@ impl Prepared {
         let learns_from_bytes =
             self.catalogue.algorithms().learns_from_bytes(&config.algorithm.name) && !config.algorithm.normalise_observations;
         plan.warn_of_images(&self.environment.observation, learns_from_bytes);
-        let budget = Budget::of(&machine);
-        let bytes = budget.bytes + resumption.map_or(0, Resumption::kept_bytes);
-        plan.check(&Budget { bytes, ..budget })?;
+        check_memory(&plan, machine, resumption)?;
         plan.allow_open_files()?;
         Ok(plan)
     }
@@ -315,6 +318,23 @@ impl Prepared {
     /// The run has reached its goal or its end, a key differs that must not, or what was kept of it has other sizes.
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
         Ok(resumption.check(&self.loaded.config, self.algorithm(), plan.layout.sizes())?)
+    }
+}
+
+/// Refuse a plan that takes more memory than `machine` has free and `resumption` has already.
+fn check_memory(plan: &Plan, mut machine: Machine, resumption: Option<&Resumption>) -> Result<(), PlanError> {
+    let kept_bytes = resumption.map_or(0, Resumption::kept_bytes);
+    // The last process of a killed run gives back its memory a moment after its folder.
+    let deadline = Instant::now() + if resumption.is_some() { FREEING_PATIENCE } else { Duration::ZERO };
+    loop {
+        let budget = Budget::of(&machine);
+        match plan.check(&Budget { bytes: budget.bytes + kept_bytes, ..budget }) {
+            Err(_) if Instant::now() < deadline => {
+                thread::sleep(FREEING_PAUSE);
+                machine = Machine::detect();
+            }
+            checked => return checked,
+        }
     }
 }
 

@@ -275,14 +275,14 @@ mod tests {
             (config(|config| config.replay.capacity = 10_000_000), "replay.capacity"),
             (config(|config| config.algorithm.name = "ppo".into()), "fragments.length_steps"),
         ] {
-            let plan = plan_of_a_run_that_goes_on(&large, &cartpole());
-            let told = refusal(&plan, plan.layout.total_bytes() as u64 - 1);
-            let advice = "or lower actor.count, actor.environments or actor.attach_slots: a run that goes on keeps its";
-            assert!(told.ends_with(&format!("{advice} {fixed} and its networks")), "{told}");
-            let told = refusal(&plan, 64 << 10);
+            let told = refusal(&plan_of_a_run_that_goes_on(&large, &cartpole()), 64 << 10);
             assert!(told.contains("or have it go on where more is free") && !told.contains("actor."), "{told}");
             assert!(told.contains(&format!("a run that goes on keeps its {fixed} and its networks, which take ")), "{told}");
         }
+        let plan = plan_of_a_run_that_goes_on(&config(|_| {}), &cartpole());
+        let told = refusal(&plan, plan.layout.total_bytes() as u64 - 1);
+        let advice = "or lower actor.count, actor.environments or actor.attach_slots: a run that goes on keeps its";
+        assert!(told.ends_with(&format!("{advice} replay.capacity and its networks")), "{told}");
     }
 
     #[test]
@@ -309,11 +309,14 @@ mod tests {
         let refused = refusal(&pictures, 1 << 20);
         assert!(refused.contains(", or set visualizer.enabled=false: not even the smallest replay fits"), "{refused}");
 
-        let large = config(|config| (config.learner.batch_size, config.replay.min_size) = (8_192, 20_000));
-        let start = config(|config| {
-            (config.adaptation.enabled, config.adaptation.largest_batch, config.replay.min_size) = (true, Some(8_192), 20_000);
+        let large = config(|config| {
+            (config.learner.batch_size, config.replay.min_size, config.network.hidden) = (8_192, 20_000, vec![8]);
         });
-        let refused = refusal(&plan_of_a_run_that_fits_itself(&large, &start), 2 << 20);
+        let start = config(|config| {
+            (config.adaptation.enabled, config.adaptation.largest_batch) = (true, Some(8_192));
+            (config.replay.min_size, config.network.hidden) = (20_000, vec![8]);
+        });
+        let refused = refusal(&plan_of_a_run_that_fits_itself(&large, &start), 700 << 10);
         let advice = "and replay.min_size from 20000 and adaptation.largest_batch from 8192 to no more than that";
         assert!(refused.contains(advice), "{refused}");
     }

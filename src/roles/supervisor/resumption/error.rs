@@ -12,18 +12,18 @@ use crate::telemetry::TelemetryError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// Its folder.
+    /// Folder of the run.
     #[error(transparent)]
     Folder(#[from] TelemetryError),
-    /// It has not ended.
+    /// The run has not ended.
     #[error("the run in {} is under way: its supervisor is process {pid}; `shoal inspect {pid}` looks into it", folder.display())]
     Running {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
-        /// Its supervisor.
+        /// Process id of its supervisor.
         pid: u32,
     },
-    /// Others use its folder, though its supervisor is gone.
+    /// Others use the folder of the run, though its supervisor is gone.
     #[error(
         "{} has been in use for long, though its supervisor is no process here: if no checkpoint is being written there, end what \
          the run has left (`fuser` names it)",
@@ -41,98 +41,98 @@ pub enum ResumeError {
         /// The run.
         folder: PathBuf,
     },
-    /// It is not kept in memory.
+    /// The run is not kept in memory.
     #[error("the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint", folder.display(), word(folder))]
     NotKept {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
     },
-    /// Somebody else adopts it.
+    /// Another process is adopting the run.
     #[error("the run in {} is being adopted by process {pid}", folder.display())]
     AdoptedByAnother {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
-        /// Who.
+        /// Process id of the adopter.
         pid: u32,
     },
-    /// Somebody wants it on the disk.
+    /// The run is being written to the disk.
     #[error("the run in {} is being written to the disk: `shoal resume {}` goes on with it from there", folder.display(), word(folder))]
     BeingWritten {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
     },
-    /// The disk does not take it.
+    /// The run stays in memory, because the disk does not take it.
     #[error(
         "the run in {} stays in memory, since the disk does not take it (its run.log says why): `shoal adopt {}` goes on with it there",
         folder.display(), word(folder)
     )]
     StaysInMemory {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
     },
-    /// Its memory is damaged.
+    /// The memory in which the run is kept is damaged.
     #[error(
         "the memory of the run in {} is of no use here: {problem}; SIGTERM to the process that keeps it, which its run.log names, has it \
          written to the disk",
         folder.display()
     )]
     KeptDamaged {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
         /// What is wrong.
         problem: String,
     },
-    /// Its memory was laid out for other settings.
+    /// The memory in which the run is kept was laid out for other settings.
     #[error(
         "the memory of the run in {} was laid out for other settings ({}); go on without these changes, or by way of the disk: \
          `shoal resume {}`",
         folder.display(), sizes.join(", "), word(folder)
     )]
     OtherMemory {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
         /// What differs, and how.
         sizes: Vec<String>,
     },
-    /// Its checkpoint.
+    /// The checkpoint cannot be used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// It has as many environment steps as it is to have.
+    /// The run has as many environment steps as it is to have.
     #[error(
         "the run in {} has come to {env_steps} environment steps, and run.stop_env_steps is {limit}: there is nothing left to do; go on \
          with more of them by `--set run.stop_env_steps=NUMBER`",
         folder.display()
     )]
     Complete {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
         /// Steps that its checkpoint knows of.
         env_steps: u64,
         /// The value of `run.stop_env_steps`.
         limit: u64,
     },
-    /// It has taken as long as it may.
+    /// The run has taken as long as it may.
     #[error(
         "the run in {} has come to {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of them by \
          `--set run.stop_wall_s=NUMBER`",
         folder.display()
     )]
     OutOfTime {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
         /// Seconds that its checkpoint knows of, in all its lives.
         wall_s: f64,
         /// The value of `run.stop_wall_s`.
         limit_s: f64,
     },
-    /// It has reached its goal, and has the same one.
+    /// The run has reached its goal, and has the same one.
     #[error(
         "the run in {} has reached its goal, a mean return of {goal}: there is nothing left to do; train on with `--set \
          run.stop_eval_return=none`, or with a higher goal",
         folder.display()
     )]
     Solved {
-        /// Its folder.
+        /// Folder of the run.
         folder: PathBuf,
         /// The value of `run.stop_eval_return`.
         goal: f64,
@@ -155,7 +155,7 @@ pub enum ResumeError {
     /// The segment would have other sizes than the one that was saved.
     #[error("the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the configuration that wrote it", path.display())]
     OtherShape {
-        /// Its folder.
+        /// Folder of the checkpoint.
         path: PathBuf,
         /// Which size.
         what: &'static str,

@@ -27,7 +27,7 @@ use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
 /// A run that goes on.
 pub struct Resumption {
-    /// Taken for this process.
+    /// Folder of the run, taken for this process.
     folder: RunFolder,
     checkpoint: RunCheckpoint,
     supervisor_record: SupervisorRecord,
@@ -42,7 +42,7 @@ impl Resumption {
     /// The run in `folder`, from its newest checkpoint or the one in the folder `from`. `say` is told what is waited for.
     ///
     /// # Errors
-    /// It is none or under way, or has no checkpoint that is whole.
+    /// The folder holds no run, the run is under way, or it has no checkpoint that is whole.
     pub fn find(folder: &Path, from: Option<&Path>, say: &dyn Fn(&str)) -> Result<Self, ResumeError> {
         let mut folder = RunFolder::open(folder)?;
         taking::take(&mut folder, say)?;
@@ -63,7 +63,7 @@ impl Resumption {
     /// names. Nothing is claimed yet.
     ///
     /// # Errors
-    /// It is none or under way, or is not kept.
+    /// There is no such run, it is under way, or it is not kept in memory.
     pub fn adopt(run: &RunName, say: &dyn Fn(&str)) -> Result<Self, SupervisorError> {
         let path = match run {
             RunName::Supervisor(pid) => Registry::open()?.find(*pid)?.record.run_folder.into(),
@@ -143,7 +143,7 @@ impl Resumption {
         Ok(before.map_or_else(|_| Vec::new(), |before| changes_that_do_not_fit(&before.config, config)))
     }
 
-    /// Whether it goes on from the newest checkpoint, and not from one that was named and is older.
+    /// Whether the run goes on from its newest checkpoint, and not from an older one that was named.
     fn is_of_the_end(&self) -> bool {
         Checkpoints::new(self.folder.checkpoints())
             .list()
@@ -238,7 +238,7 @@ impl Resumption {
         Checkpoints::new(self.folder.checkpoints()).with_the_one_before(error, self.checkpoint.path()).into()
     }
 
-    /// Bytes of memory that it has already.
+    /// Bytes of memory that the run has already.
     pub(crate) fn kept_bytes(&self) -> u64 {
         self.kept.as_ref().map_or(0, KeptRun::bytes)
     }

@@ -132,7 +132,8 @@ impl Session {
         })
     }
 
-    /// From here on the segment of an adopted run is this process's, and that of its sentinel: whoever kept it need not wait any longer.
+    /// Take over the segment of an adopted run for this process and its sentinel: the keeper need not wait any
+    /// longer.
     fn answer_for_segment(&self) {
         self.segment.own();
         self.segment.control().keeping().let_keeper_go();
@@ -140,7 +141,7 @@ impl Session {
         self.sinks.folder().forget_kept();
     }
 
-    /// What an adopted run has in memory is not lost with this process: its sentinel keeps it, announced as it is.
+    /// Leave an adopted run in memory, announced as it is, when this process fails: the sentinel keeps it.
     fn leave_to_sentinel(self) {
         self.segment.disown();
         std::mem::forget(self.announcement);
@@ -189,7 +190,7 @@ fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
     Description {
         program_version: env!("CARGO_PKG_VERSION").into(),
         config_toml: prepared.loaded.config.to_toml(),
-        // Whoever reads it may stand elsewhere.
+        // A reader may have another working directory.
         run_folder: folder.absolute().path().display().to_string(),
         environment: prepared.environment.id.clone(),
         spaces: environments::spaces(&prepared.environment),
