@@ -52,39 +52,8 @@ pub(crate) fn unsafe_outside_the_segment(source: &Source) -> Vec<String> {
     if source.path.starts_with("src/segment/") {
         return Vec::new();
     }
-    unsafe_positions(source, |_| true).map(|line| format!("{}:{line}: `unsafe`", source.path)).collect()
-}
-
-/// `unsafe` blocks and impls without a comment that gives the reason. Lints check the documentation of unsafe functions.
-pub(crate) fn unsafe_without_a_reason(source: &Source) -> Vec<String> {
-    let lines: Vec<&str> = source.text.lines().collect();
-    unsafe_positions(source, |next| ["{", "impl"].contains(&next))
-        .filter(|line| !has_reason(&lines, line - 1))
-        .map(|line| format!("{}:{line}: no SAFETY comment", source.path))
-        .collect()
-}
-
-/// Looks upwards from the line at `index`: through attributes, comments and the earlier lines of the same statement.
-fn has_reason(lines: &[&str], index: usize) -> bool {
-    for (distance, line) in lines[..=index].iter().rev().enumerate() {
-        let line = line.trim();
-        if line.contains("// SAFETY:") {
-            return true;
-        }
-        let belongs = line.starts_with("//") || line.starts_with('#') || !(line.is_empty() || line.ends_with([';', '{', '}']));
-        if distance > 0 && !belongs {
-            return false;
-        }
-    }
-    false
-}
-
-/// The lines of the `unsafe` keywords whose next token satisfies `wanted`.
-fn unsafe_positions(source: &Source, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = usize> {
-    let tokens = tokens(&source.code);
-    let positions: Vec<usize> =
-        tokens.windows(2).filter(|pair| pair[0].1 == "unsafe" && wanted(pair[1].1)).map(|pair| source.line(pair[0].0)).collect();
-    positions.into_iter()
+    let keywords = tokens(&source.code).into_iter().filter(|(_, token)| *token == "unsafe");
+    keywords.map(|(position, _)| format!("{}:{}: `unsafe`", source.path, source.line(position))).collect()
 }
 
 pub(crate) fn longer_than(source: &Source, limit: usize) -> Vec<String> {
@@ -97,12 +66,6 @@ pub(crate) fn median_lines(sources: &[Source]) -> usize {
     let mut lines: Vec<usize> = sources.iter().map(|source| source.text.lines().count()).collect();
     lines.sort_unstable();
     lines.get(lines.len() / 2).copied().unwrap_or(0)
-}
-
-pub(crate) fn prints(source: &Source) -> Vec<String> {
-    let tokens = tokens(&source.code);
-    let printing = |pair: &&[(usize, &str)]| ["print", "println", "eprint", "eprintln", "dbg"].contains(&pair[0].1) && pair[1].1 == "!";
-    tokens.windows(2).filter(printing).map(|pair| format!("{}:{}: `{}!`", source.path, source.line(pair[0].0), pair[0].1)).collect()
 }
 
 /// Paths through one of `names`, of packages or modules, in a file that is not below `room`.
@@ -196,29 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unsafe_block_needs_its_reason_directly_above() {
-        let check = |text: &str| unsafe_without_a_reason(&source("src/segment/shared_words.rs", text)).len();
-        assert_eq!(check("fn f() {\n    unsafe { g() }\n}"), 1);
-        assert_eq!(check("// SAFETY: for another one.\nlet a = 1;\nlet b = unsafe { g() };"), 1);
-        assert_eq!(check("unsafe impl Send for View {}"), 1);
-        assert_eq!(check("// SAFETY: see above.\nunsafe impl Send for View {}"), 0);
-        assert_eq!(check("// SAFETY: a range\n// that was checked.\n#[rustfmt::skip]\nlet b =\n    unsafe { g() };"), 0);
-        assert_eq!(check("/// # Safety\nunsafe fn g() {}"), 0);
-    }
-
-    #[test]
     fn lengths_are_counted_in_lines() {
         let files = ["a\n", "a\nb\n", "a\nb\nc\nd\n"].map(|text| source("src/a.rs", text));
         assert_eq!(median_lines(&files), 2);
         assert_eq!(median_lines(&[]), 0);
         assert_eq!(longer_than(&files[2], 4), Vec::<String>::new());
         assert_eq!(longer_than(&files[2], 3), ["src/a.rs: 4 lines, at most 3 are allowed"]);
-    }
-
-    #[test]
-    fn printing_is_found() {
-        let text = "//! println!\nfn f() {\n    eprintln!(\"x\");\n    writeln!(out, \"println!\");\n}";
-        assert_eq!(prints(&source("src/replay/mod.rs", text)), ["src/replay/mod.rs:3: `eprintln!`"]);
     }
 
     #[test]
