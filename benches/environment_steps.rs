@@ -145,7 +145,10 @@ fn vector(criterion: &mut Criterion<ProcessorTime>) {
 
 criterion_group! {
     name = environment_steps;
-    config = Criterion::default().with_measurement(ProcessorTime).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(2));
+    config = Criterion::default()
+        .with_measurement(ProcessorTime)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(2));
     targets = single, vector
 }
 criterion_main!(environment_steps);

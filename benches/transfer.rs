@@ -1,6 +1,8 @@
-//! The ways that experience, parameters, priorities, gradients, metrics, statistics, evaluations, changes of the batch and pictures go from one
-//! process to another: how long a message takes until the other process has copied it whole, and how much comes through; beside
-//! them the same bytes through a pipe and through a file in memory that is renamed.
+//! Every way by which data goes from one process to another: experience, parameters, priorities, gradients, metrics, statistics,
+//! evaluations, changes of the batch, and pictures.
+//!
+//! Measures how long a message takes until the other process has copied all of it, and how many bytes a second come through. The same
+//! bytes through a pipe, and through a file in memory that is renamed, are measured beside it.
 //!
 //! `cargo bench --no-default-features --bench transfer`. Time on the wall, so it needs two free cores.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]

@@ -141,7 +141,8 @@ fn a_larger_batch_is_not_bought_with_environment_steps_where_updates_per_step_ar
 fn table() {
     let first: u64 = std::env::var("FIRST_SEED").map_or(0, |seed| seed.parse().expect("a number"));
     eprintln!(
-        "| begins with | machine and run | share of best at the start | near best | near 5 % | within 10 % | median | worst | seconds | most | probes |"
+        "| begins with | machine and run | share of best at the start | near best | near 5 % | within 10 % | median | worst | seconds \
+         | most | probes |"
     );
     for start in [Start::Auto, Start::Lowest] {
         for shape in [shapes::all(), shapes::with_bands(), shapes::in_bursts()].concat() {

@@ -100,6 +100,8 @@ const PROGRAM: (&str, &[&str]) = ("src/program/", &["clap", "clap_complete", "an
 const ASKING_A_GPU: [(&str, &[&str]); 2] = [("src/machine/gpu_meter/", &["nvml_wrapper"]), ("src/roles/learner/", &["gpu_meter"])];
 
 const LONGEST_FILE_LINES: usize = 600;
+/// As `max_width` in rustfmt.toml: rustfmt leaves comments and strings as wide as they are.
+const WIDEST_LINE_COLUMNS: usize = 140;
 const LONGEST_PROGRAM_LINES: usize = 20;
 const MEDIAN_FILE_LINES: usize = 150;
 
@@ -143,6 +145,12 @@ fn files_stay_short() {
     assert_kept("a file is too long; give its second idea a file of its own", violations);
     let median = rules::median_lines(&source::below(&["src", "bin", "xtask"]));
     assert!(median <= MEDIAN_FILE_LINES, "the median file has {median} lines, at most {MEDIAN_FILE_LINES} are allowed");
+}
+
+#[test]
+fn lines_stay_narrow() {
+    let violations = every_violation(&source::all(), |source| rules::wider_than(source, WIDEST_LINE_COLUMNS));
+    assert_kept("a line is too wide; break a comment between words, and a string by a `\\` at the end of the line", violations);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Once warm, the loop of an actor allocates nothing, and learning from a batch does not either, whatever the algorithm. What a learner does
-//! around that is not looked at here: to settle on statistics now and then, for one, it allocates.
+//! Once warm, neither the loop of an actor nor learning from a batch allocates, whatever the algorithm.
+//!
+//! What else a learner does is not looked at here: settling on statistics, for example, allocates now and then.
 
 use rand::SeedableRng;
 use shoal::algorithms::{Algorithm, Random, registry};

@@ -168,7 +168,9 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
     let _ = writeln!(
         std::io::stderr(),
         "chaos: seed {seed}, {kills} kills ({supervisors} of the supervisor) and {stops} stops in {:.0} s, {steps} environment steps; \
-         {audits} audits, {exact} exact and none inconsistent\n  a death is noticed and repaired after: {}\n  a killed run goes on after: {}\n  \
+         {audits} audits, {exact} exact and none inconsistent\n  \
+         a death is noticed and repaired after: {}\n  \
+         a killed run goes on after: {}\n  \
          and in its memory after: {}",
         began.elapsed().as_secs_f64(),
         quantiles(&mut replaced_ms),

@@ -254,7 +254,8 @@ fn any_incident() -> impl Strategy<Value = Option<Incident>> {
 
 prop_compose! {
     fn any_snapshot()(
-        env_steps_per_s in any_rate(), learned_per_s in any_rate(), cores_used in 0.0..1.0, learners_wait in 0.0..1.0, actors_wait in 0.0..1.0,
+        env_steps_per_s in any_rate(), learned_per_s in any_rate(),
+        cores_used in 0.0..1.0, learners_wait in 0.0..1.0, actors_wait in 0.0..1.0,
         usable_cores in prop_oneof![30 => Just(4usize), 1 => 1usize..8], memory_used in prop_oneof![20 => Just(0.5), 1 => 0.0..1.0],
         incident in any_incident(), is_late in prop::bool::weighted(0.05),
     ) -> (Status, bool) {

@@ -7,12 +7,12 @@ use super::machine::{Between, Machine};
 
 /// Environments of an actor as the configuration begins with.
 const USUAL_ENVIRONMENTS: usize = 8;
-/// Cores of the machines with an error band, and how many seconds of what the automatic choice does that is: none, some, and several legs of
-/// a trial.
+/// Cores of the machines whose runs have an error band.
 const CORES_WITH_BANDS: [usize; 2] = [2, 8];
+/// The widths of those error bands, in seconds of what the automatic choice does: none, a few, and as many as several legs of a trial.
 const BANDS_S: [f64; 3] = [0.0, 3.0, 30.0];
-/// Cores of those that learn in bursts. With five, environments that compute make about two batches in a second, so that it holds one, two
-/// or three.
+/// Cores of the machines whose runs learn in bursts. With five cores, environments that compute make about two batches a second, so that a
+/// second has one, two or three.
 const CORES_IN_BURSTS: [usize; 3] = [2, 5, 8];
 /// Fragments of a batch there, and steps of each.
 const FRAGMENTS: usize = 64;

@@ -61,6 +61,22 @@ pub(crate) fn longer_than(source: &Source, limit: usize) -> Vec<String> {
     if lines > limit { vec![format!("{}: {lines} lines, at most {limit} are allowed", source.path)] } else { Vec::new() }
 }
 
+/// The lines, comments included, that have more than `limit` columns. Any line can be broken, a string by a `\`, except inside a raw string.
+pub(crate) fn wider_than(source: &Source, limit: usize) -> Vec<String> {
+    let raw_strings = source.raw_strings();
+    let mut violations = Vec::new();
+    let mut start = 0;
+    for (index, line) in source.text.split('\n').enumerate() {
+        let (columns, end) = (line.chars().count(), start + line.len());
+        let holds_raw_string = raw_strings.iter().any(|range| range.start < end && start < range.end);
+        if columns > limit && !holds_raw_string {
+            violations.push(format!("{}:{}: {columns} columns, at most {limit} are allowed", source.path, index + 1));
+        }
+        start = end + 1;
+    }
+    violations
+}
+
 /// The number of lines of the file in the middle when they are sorted by length; 0 if there is none.
 pub(crate) fn median_lines(sources: &[Source]) -> usize {
     let mut lines: Vec<usize> = sources.iter().map(|source| source.text.lines().count()).collect();
@@ -168,6 +184,15 @@ mod tests {
     }
 
     #[test]
+    fn wide_lines_are_found_outside_of_raw_strings() {
+        let check = |text: &str| wider_than(&source("src/a.rs", text), 10);
+        assert_eq!(check("ten\u{00fc} colum\n\n// a comment\n"), ["src/a.rs:3: 12 columns, at most 10 are allowed"]);
+        assert_eq!(check("let a = \"long\";"), ["src/a.rs:1: 15 columns, at most 10 are allowed"]);
+        assert_eq!(check("f(r\"\nthirteen columns\n\");"), Vec::<String>::new());
+        assert_eq!(check("f(r\"\n\");\neleven();  "), ["src/a.rs:3: 11 columns, at most 10 are allowed"]);
+    }
+
+    #[test]
     fn a_package_or_module_of_one_room_is_found_elsewhere() {
         let text = "//! clap::Parser\nuse clap::Parser;\nfn f(clap: u32) -> anyhow::Error { todo!() }";
         let found = |path: &str| named_outside(&source(path, text), "src/program/", &["clap", "anyhow"]);
@@ -192,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_dependency_needs_its_place_in_a_lock() {
-        let manifest = "[package]\nname = \"shoal\"\n[dependencies]\nnix = \"1\"\nserde = \"1\"\ntch = { version = \"1\", optional = true }\n\
-                        toml = { version = \"1\" }\n";
+        let manifest = "[package]\nname = \"shoal\"\n[dependencies]\nnix = \"1\"\nserde = \"1\"\n\
+                        tch = { version = \"1\", optional = true }\ntoml = { version = \"1\" }\n";
         let lock = "[[package]]\nname = \"nix\"\n[[package]]\nname = \"shoal\"\ndependencies = [\"nix 1.2.3\", \"toml\"]\n";
         assert_eq!(dependencies_not_in_a_lock(manifest, lock), ["serde"]);
     }

@@ -1,6 +1,7 @@
 //! Rust source files of this checkout, and their text without comments and literals.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// One file.
@@ -20,6 +21,13 @@ impl Source {
     /// The number of the line that holds the byte at `position`, counted from 1.
     pub(crate) fn line(&self, position: usize) -> usize {
         self.text.as_bytes()[..position].iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Where the raw strings are, each from its `r`, or the `b` or `c` before that, to the last quote or `#`.
+    pub(crate) fn raw_strings(&self) -> Vec<Range<usize>> {
+        let mut ranges = comments_and_literals(&self.text);
+        ranges.retain(|range| [b'r', b'b', b'c'].contains(&self.text.as_bytes()[range.start]));
+        ranges
     }
 }
 
@@ -63,25 +71,27 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
 
 /// Replaces comments and literals by spaces. Line breaks stay.
 fn without_comments_and_literals(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut code = bytes.to_vec();
-    let mut position = 0;
-    while position < bytes.len() {
-        let end = match skipped_end(bytes, position) {
-            Some(end) => end.min(bytes.len()),
-            None => {
-                position += 1;
-                continue;
-            }
-        };
-        for byte in &mut code[position..end] {
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
-        }
-        position = end;
+    let mut code = text.as_bytes().to_vec();
+    for range in comments_and_literals(text) {
+        code[range].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     }
     String::from_utf8(code).expect("whole literals and comments are replaced, so whole characters are")
+}
+
+/// Where the comments and literals of `text` are, in their order.
+fn comments_and_literals(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut ranges = Vec::new();
+    let mut position = 0;
+    while position < bytes.len() {
+        let Some(end) = skipped_end(bytes, position) else {
+            position += 1;
+            continue;
+        };
+        ranges.push(position..end.min(bytes.len()));
+        position = end;
+    }
+    ranges
 }
 
 /// Where the comment or literal that begins at `start` ends, if one does.
@@ -174,6 +184,13 @@ fn lifetimes_and_raw_identifiers_are_code() {
     for text in ["fn first<'a>(x: &'a str) -> &'a str { x }", "let r#type = number;", "loop { break 'outer; }"] {
         assert_eq!(without_comments_and_literals(text), text);
     }
+}
+
+#[test]
+fn raw_strings_are_told_from_other_literals() {
+    let source = Source::new("a.rs", r###"f("a", b"b", r"c", 'd', br#"e"#); // r"f""###);
+    let texts: Vec<&str> = source.raw_strings().into_iter().map(|range| &source.text[range]).collect();
+    assert_eq!(texts, [r#"r"c""#, r###"br#"e"#"###]);
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl<E: Experience> Recorded<E> {
         self.slot(slot).release();
     }
 
-    /// Repair after the process in a slot, whatever instruction it was killed after: it may have left nothing that one repair does not mend.
+    /// Repair after the process in a slot, which was killed after `instruction`. One repair must be enough, whichever instruction that is.
     pub fn repair_once(&self, slot: usize, instruction: usize) {
         let repaired = repair(&self.segment, &self.schema(), self.slot(slot));
         assert!(repaired.stuck.is_empty() && repaired.exact, "killed after instruction {instruction}: {repaired:?}");

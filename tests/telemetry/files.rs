@@ -310,7 +310,8 @@ fn the_report_of_a_run_that_missed_its_goal_names_the_best_and_the_last_weights(
     for line in [
         "stopped     step limit, after 0:25\n",
         "goal        475.0, reached by 1 evaluation that fresh episodes did not confirm\n",
-        "evaluation  best confirmed 460.0 over 2 fresh episodes (95 % interval 332.9 to 587.1), version 5, 500 steps; 2 evaluations, 1 confirm",
+        "evaluation  best confirmed 460.0 over 2 fresh episodes (95 % interval 332.9 to 587.1), version 5, 500 steps; \
+         2 evaluations, 1 confirm",
         "last        410.0 over 2 episodes (95 % interval 282.9 to 537.1), version 9, 900 steps\n",
     ] {
         assert!(report.contains(line), "`{line}` is not in\n{report}");

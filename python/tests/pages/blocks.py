@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ["", "docs", "docs/site", "configs", "benches", "python", "examples/*", "python/examples"]
-#: It tells of commands as they were at the time.
+FOLDERS = ["", "docs", "configs", "benches", "python", "examples/*", "python/examples"]
+#: Left out: its commands are those of their time.
 HISTORY = "CHANGELOG.md"
 FENCE = re.compile(r"^\s*```(\w*)")
 SPAN = re.compile(r"`([^`]+)`")
@@ -44,7 +44,7 @@ def parts(page):
         elif fence is None:
             prose.append((number, line))
         elif found:
-            # Where a block stands in a list or under a tab, so does its indentation.
+            # A block in a list is indented with it.
             indentation = min((len(it) - len(it.lstrip()) for it in code if it.strip()), default=0)
             blocks.append(Block(page, *fence, "".join(f"{it[indentation:]}\n" for it in code)))
             fence = None

@@ -70,8 +70,8 @@ fn check_python() -> Result<()> {
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if version != VERSION && env::var_os("LIBTORCH_BYPASS_VERSION_CHECK").is_none() {
         bail!(
-            "`{python}` has PyTorch {version}, but version {VERSION} is needed. Install it with `{python} -m pip install torch=={VERSION}`, \
-             or run `unset LIBTORCH_USE_PYTORCH`"
+            "`{python}` has PyTorch {version}, but version {VERSION} is needed. Install it with \
+             `{python} -m pip install torch=={VERSION}`, or run `unset LIBTORCH_USE_PYTORCH`"
         );
     }
     Ok(())
