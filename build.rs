@@ -50,11 +50,11 @@ fn link_libtorch() {
     link_on_demand(&libraries);
 }
 
-/// Where `cargo xtask setup` has put functions that load libtorch when one of them is called, takes these for those that are in it: a
-/// program that does not compute with it then starts without it.
+/// Links programs to functions that load libtorch when one of them is first called, if `cargo xtask setup` has made them: a program that
+/// does not compute with libtorch then starts without it.
 ///
-/// They become part of the library, in which LLVM's linker, Rust's own on x86-64, looks before it does in torch-sys. Where another one does
-/// not, programs load libtorch when they start.
+/// These functions become part of the library. LLVM's linker, which is Rust's own on x86-64, looks there before it looks in torch-sys. With
+/// a linker that looks in torch-sys first, programs load libtorch when they start.
 fn link_on_demand(libraries: &Path) {
     const AT_START: &str = "SHOAL_LIBTORCH_AT_START";
     println!("cargo::rerun-if-env-changed={AT_START}");
@@ -66,7 +66,7 @@ fn link_on_demand(libraries: &Path) {
     }
 }
 
-/// Keeps the CUDA library, where there is one, among the libraries that a program loads.
+/// Keeps the CUDA library, if there is one, among the libraries that a program loads.
 ///
 /// No program names a symbol of it: it registers itself when it is loaded. The linker would leave it out, and the machine
 /// would seem to have no GPU.

@@ -32,48 +32,48 @@ pub(crate) enum Task {
         /// Leave out libtorch, Python and everything that needs them: minutes less on a fresh checkout
         #[arg(long)]
         fast: bool,
-        /// Run this stage alone
+        /// Run only this stage
         #[arg(long, value_name = "STAGE", conflicts_with = "fast", value_parser = PossibleValuesParser::new(test::stage_names()))]
         only: Option<String>,
     },
-    /// Fetch libtorch and make the Python that environments run in, where they are missing
+    /// Fetch libtorch and make the virtual environment for environments in Python, if they are missing
     Setup {
         /// Remove what the set-up has fetched, and stop
         #[arg(long)]
         clean: bool,
-        /// Fetch a libtorch that computes on GPUs, too: 2.5 GB to download instead of 0.5
+        /// Fetch a libtorch that also computes on GPUs: a download of 2.5 GB instead of 0.5
         #[arg(long, conflicts_with = "clean")]
         cuda: bool,
     },
-    /// Kill and stop processes of a run at random, and see whether it goes on
+    /// Kill and stop processes of a run at random, and check that it goes on
     Chaos {
-        /// Kills
+        /// Number of kills
         #[arg(long, default_value_t = 1_000)]
         kills: u64,
         /// Seed of the choice of victims
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Give the readers of files, memory and messages anything at all, and look for what they panic at
+    /// Feed random input to the readers of files, memory and messages, and report what makes them panic
     Fuzz {
-        /// Which of them [default: all]
+        /// Readers to test [default: all]
         #[arg(value_parser = PossibleValuesParser::new(fuzz::TARGETS))]
         targets: Vec<String>,
-        /// Inputs for each
+        /// Inputs for each reader
         #[arg(long, default_value_t = 1_000_000)]
         runs: u64,
     },
-    /// Test the protocol of shared memory on a 64-bit Arm that qemu emulates
+    /// Test the shared-memory protocol on a 64-bit Arm that qemu emulates
     Emulate,
-    /// Test the protocol of shared memory in Miri, which changes threads anywhere and lets loads return what is old
+    /// Test the shared-memory protocol in Miri, which switches threads anywhere and lets loads return old values
     Interpret {
-        /// Courses of events that are tried
+        /// Thread schedules to try
         #[arg(long, default_value_t = 16)]
         seeds: u32,
     },
     /// Build the Python package as one file that `pip install` takes
     Wheel {
-        /// For which processor
+        /// Processor to build for
         #[arg(long, value_enum, default_value_t = Processor::HOST)]
         processor: Processor,
     },

@@ -1,10 +1,10 @@
-//! Kills and stops processes of a run, at random, for as long as is asked.
+//! Kills and stops processes of a run at random.
 
 use anyhow::{Result, ensure};
 
 use crate::workspace;
 
-/// Hit a run until `kills` processes were killed, with the victims that `seed` gives.
+/// Disturb a run until `kills` processes have been killed. `seed` decides which ones.
 pub(crate) fn chaos(kills: u64, seed: u64) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["test", "--release", "--no-default-features", "--test", "run_chaos", "--", "--nocapture"]);

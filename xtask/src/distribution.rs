@@ -2,7 +2,7 @@
 
 use std::env;
 
-/// A tool that the commands may miss.
+/// A tool that the commands need and the machine may lack.
 #[derive(Clone, Copy)]
 pub(crate) enum Tool {
     CppCompiler,

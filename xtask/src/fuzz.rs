@@ -1,4 +1,4 @@
-//! Gives the readers of files, memory and messages anything at all, and looks for what they panic at.
+//! Feeds random input to the readers of files, memory and messages, and reports what makes them panic.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::workspace;
 /// The programs in `tests/fuzz/src/bin`.
 pub(crate) const TARGETS: [&str; 8] =
     ["configuration", "description", "handshake", "header", "manifest", "registry", "replay_file", "weights"];
-/// What makes the compiler tell the fuzzer of every branch and of every comparison; any compiler has it.
+/// Compiler flags that report every branch and every comparison to the fuzzer. A stable compiler has them too.
 const COVERAGE: [&str; 6] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -21,14 +21,14 @@ const COVERAGE: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-/// What a reader may take at most, for whatever it is given.
+/// The most memory and seconds that a reader may take, whatever its input.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
 
 fn folder() -> PathBuf {
     workspace::root().join("tests/fuzz")
 }
 
-/// Give each of `targets` so many inputs, or those that it has been given before and were of interest.
+/// Give each of `targets`, or all of them if there are none, `runs` inputs; those that its corpus keeps come first.
 pub(crate) fn fuzz(targets: &[String], runs: u64) -> Result<()> {
     let folder = folder();
     ensure!(build(&folder).status()?.success(), "the targets in {} could not be built", folder.display());
@@ -48,7 +48,7 @@ fn build(folder: &Path) -> Command {
     let mut command = workspace::cargo();
     // The target that cargo would choose by itself: naming it keeps the flags from build scripts.
     command.args(["build", "--release", "--target", Processor::HOST.target(), "--manifest-path"]).arg(folder.join("Cargo.toml"));
-    // Wherever the user wants other builds to go: what is started is what was built, and not what lay here before.
+    // Named here, whatever the user's settings say: the program that is started must be the one that was just built.
     command.arg("--target-dir").arg(target_folder(folder)).env("RUSTFLAGS", COVERAGE.join(" "));
     command
 }
@@ -57,7 +57,7 @@ fn target_folder(folder: &Path) -> PathBuf {
     folder.join("target")
 }
 
-/// The program that was built of `target`.
+/// The program that was built for `target`.
 fn program(folder: &Path, target: &str) -> PathBuf {
     target_folder(folder).join(Processor::HOST.target()).join("release").join(target)
 }
@@ -73,17 +73,18 @@ fn run(folder: &Path, target: &str, runs: u64) -> Result<u64> {
     let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| format!("`{target}` does not start"))?;
     let told = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        bail!("`{target}` does not bear every input; what it met lies in {}:\n{told}", found.display());
+        bail!("`{target}` failed on an input, which is kept in {}:\n{told}", found.display());
     }
     let number = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0);
-    let (executed, per_second) = (number("stat::number_of_executed_units:"), number("stat::average_exec_per_sec:"));
-    ensure!(executed > 0, "`{target}` tells of no input that it was given:\n{told}");
+    let executed = number("stat::number_of_executed_units:");
+    let per_second = number("stat::average_exec_per_sec:");
+    ensure!(executed > 0, "`{target}` reports no input:\n{told}");
     let kept = std::fs::read_dir(&corpus)?.count();
     say(format!("{target:<16} {executed:>12} inputs, {per_second} per second, {kept} of interest"));
     Ok(executed)
 }
 
-/// Remove what targets that have ended have made in memory, under names that end in their process ids.
+/// Remove the shared memory that ended targets left. Its names end in their process ids.
 fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir("/dev/shm") else { return };
     let has_ended = |name: &str| {
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_started_is_what_was_built_wherever_other_builds_go() {
+    fn the_started_program_is_the_one_just_built_whatever_folder_other_builds_use() {
         let (folder, command) = (folder(), build(&folder()));
         let words: Vec<_> = command.get_args().collect();
         let named = words.iter().position(|word| *word == "--target-dir").map(|at| Path::new(words[at + 1]));

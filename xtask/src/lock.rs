@@ -36,7 +36,7 @@ impl SetupLock {
 
     /// An empty folder beside the one that is set up, on the same file system, so that a finished folder moves in one rename.
     ///
-    /// It carries the process ID because a pip whose set-up was killed may still be writing into the folder of that one.
+    /// Its name has the process id: a pip whose set-up was killed may still be writing into the folder of that set-up.
     pub(crate) fn partial_folder(&self) -> Result<PartialFolder> {
         let path = self.root.join(format!("{}{}", partial_prefix(self.folder), std::process::id()));
         fs::create_dir(&path).with_context(|| format!("{} cannot be created", path.display()))?;
@@ -69,7 +69,7 @@ fn remove_leftovers(root: &Path, folder: &str) -> Result<()> {
     for entry in fs::read_dir(root).with_context(|| format!("{} cannot be read", root.display()))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(&partial_prefix(folder)) {
-            // The pip of a killed set-up may still be writing there. Then the rest goes next time, and is in nobody's way.
+            // The pip of a killed set-up may still be writing there. What is left then is removed next time, and does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -42,7 +42,8 @@ fn main() -> ExitCode {
 }
 
 fn set_up(devices: Devices) -> Result<()> {
-    let (libtorch, environments) = (libtorch::provide(devices)?, python::provide()?);
+    let libtorch = libtorch::provide(devices)?;
+    let environments = python::provide()?;
     say(format!("libtorch is ready: {}.", libtorch.loaded_on_demand(Profile::Release)));
     if environments.are_in_python() {
         say(environments.to_string());

@@ -11,14 +11,14 @@ use crate::virtual_environment::{self, INSTALLED, interpreter, is_complete, runs
 use crate::workspace;
 
 const FOLDER: &str = "python";
-/// The environment, in that folder.
+/// Folder of the virtual environment, in `python/`.
 const ENVIRONMENT: &str = ".venv";
-/// What its tests need.
+/// File with the requirements of the package's tests, in `python/`.
 const TESTS: &str = "requirements-test.txt";
-/// The oldest that it is made for, as its `pyproject.toml` says. Environments in Python run in one that is older, too.
+/// The oldest Python that the package supports, as its `pyproject.toml` says. Environments in Python also run in older ones.
 const OLDEST: (u32, u32) = (3, 11);
-/// What is said when its environment cannot be made.
-const FAILURE: &str = "python/.venv could not be made; check the network connection and repeat it";
+/// The error if the virtual environment cannot be made.
+const FAILURE: &str = "python/.venv could not be made; check the network connection and try again";
 
 /// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs. What an interrupted
 /// `cargo xtask wheel` has left among the package's files is removed: it would be part of whatever is built.
@@ -45,7 +45,8 @@ pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
-/// Whether all of `requirements` was installed in `folder` and its interpreter still finds it: after an upgrade it is gone, or another.
+/// Whether all of `requirements` was installed in `folder` and its interpreter still finds it. An upgrade of the system may have removed or
+/// replaced that interpreter.
 fn is_usable(folder: &Path, requirements: &str) -> bool {
     is_complete(folder, requirements) && runs(&interpreter(folder), "import pytest")
 }
@@ -59,7 +60,8 @@ pub(crate) fn remove() -> Result<()> {
 
 /// Why the package cannot be built and tested with the interpreter in `base`, if it cannot.
 pub(crate) fn obstacle(base: &Path) -> Option<String> {
-    let (python, (major, minor)) = (interpreter(base), OLDEST);
+    let python = interpreter(base);
+    let (major, minor) = OLDEST;
     let is_new_enough = runs(&python, &format!("import sys; sys.exit(sys.version_info < ({major}, {minor}))"));
     (!is_new_enough).then(|| {
         format!(
@@ -76,7 +78,7 @@ pub(crate) fn folder_with_libtorch() -> PathBuf {
     workspace::root().join(FOLDER).join("shoal/_libtorch")
 }
 
-/// Removes both from `folder`.
+/// Removes the native part with the libtorch engine, and the file with the version that it needs, from `folder`.
 pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
     for name in ["_native.abi3.so", "version"] {
         match std::fs::remove_file(folder.join(name)) {
@@ -107,7 +109,7 @@ pub(crate) fn command(programs: &Path, program: &str) -> Command {
 /// The workspace's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
     let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    // Whoever is given it may stand in another folder.
+    // Absolute, because a command that is given it may run in another folder.
     chosen.map_or_else(|| root.join("target"), |folder| std::path::absolute(&folder).unwrap_or(folder))
 }
 

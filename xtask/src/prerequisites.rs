@@ -18,7 +18,7 @@ use crate::{libtorch, package, report::say, workspace};
 
 /// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
 const SETUP_BYTES: u64 = 1_500_000_000;
-/// The same with the libraries for GPUs: 6 GB at the highest point.
+/// Room for the set-up with the libraries for GPUs: 6 GB at the highest point.
 const CUDA_SETUP_BYTES: u64 = 6_500_000_000;
 /// Room for the release and the development builds of everything.
 const BUILD_BYTES: u64 = 6_000_000_000;
@@ -37,7 +37,7 @@ impl Check {
     }
 }
 
-/// Stops with every missing thing at once.
+/// Fails if something is missing; the error names every missing thing at once.
 pub(crate) fn require(checks: impl IntoIterator<Item = Check>) -> Result<()> {
     let mut missing = String::new();
     for check in checks {
@@ -79,12 +79,12 @@ pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
     [python_with_pip(), space("disk space to fetch libtorch", &workspace::root(), needed_bytes)]
 }
 
-/// The C++ compiler that torch-sys is compiled with, `$CXX` or else `c++`, and without arguments.
+/// The command, without arguments, of the C++ compiler that compiles torch-sys: `$CXX`, or else `c++`.
 pub(crate) fn cpp_command() -> Command {
     command_of(&cpp_name())
 }
 
-/// As the build takes it: a program, or one with what goes before its other arguments, such as `ccache g++`.
+/// The command for `compiler`, read as the build reads it: a program, or a program and its first arguments, such as `ccache g++`.
 fn command_of(compiler: &str) -> Command {
     let mut words = if Path::new(compiler).exists() { vec![compiler] } else { compiler.split_whitespace().collect() }.into_iter();
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -120,7 +120,8 @@ fn compiles_cpp(compiler: &str) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Nothing fails without it, since native environments need no Python; what fails is a set-up that finds somebody else's in its place.
+/// The Python for environments. Its absence is no failure, since native environments need none. A virtual environment in its place that the
+/// set-up did not make is one.
 fn python_for_environments() -> Check {
     let outcome = python::find().map_err(|error| format!("{error:#}")).map(|found| match found {
         Some(found @ Environments::InPython(_)) => found.to_string(),
@@ -142,10 +143,10 @@ fn python_with_pip() -> Check {
     Check { subject: "Python with pip", outcome }
 }
 
-/// Room for what is not built yet, as far as the size of what is built tells.
+/// Room for what is not built yet, estimated from the size of what is.
 fn space_to_build() -> Check {
     let folder = package::target(&workspace::root());
-    space("disk space for what is not built yet", &folder, BUILD_BYTES.saturating_sub(taken_bytes(&folder)))
+    space("disk space for the rest of the build", &folder, BUILD_BYTES.saturating_sub(taken_bytes(&folder)))
 }
 
 /// Whether so many bytes are free where `folder` is, or will be.
@@ -167,11 +168,11 @@ fn space(subject: &'static str, folder: &Path, needed_bytes: u64) -> Check {
 fn free_bytes(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|path| path.exists())?;
     let status = rustix::fs::statvfs(existing).ok()?;
-    // One without blocks has no limit, as a tmpfs of the size 0.
+    // A file system without blocks, such as a tmpfs of size 0, has no limit.
     (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize))
 }
 
-/// What the files in `folder` take of the disk. Cargo gives many of them two names, of which each counts its part.
+/// Bytes that the files in `folder` take on the disk. Cargo gives many files two names, each of which counts for half.
 fn taken_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {

@@ -10,19 +10,19 @@ use crate::prerequisites::Check;
 /// A kind of processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Processor {
-    /// Of most computers
+    /// Most computers
     #[value(name = "x86_64")]
     X86,
-    /// Of Arm, 64 bits
+    /// 64-bit Arm
     #[value(name = "aarch64")]
     Arm,
 }
 
 impl Processor {
-    /// That of this machine.
+    /// The processor of this machine.
     pub(crate) const HOST: Self = if cfg!(target_arch = "aarch64") { Self::Arm } else { Self::X86 };
 
-    /// Its name, as in the names of packages.
+    /// The name in the file names of packages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::X86 => "x86_64",
@@ -30,7 +30,7 @@ impl Processor {
         }
     }
 
-    /// Its name among cargo's targets.
+    /// The name of cargo's target.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::X86 => "x86_64-unknown-linux-gnu",
@@ -38,7 +38,7 @@ impl Processor {
         }
     }
 
-    /// Whether Rust's standard library for it is there.
+    /// Whether Rust's standard library for this processor is installed.
     pub(crate) fn standard_library(self) -> Check {
         let target = self.target();
         let found = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();

@@ -1,4 +1,4 @@
-//! The protocol of the memory that processes share, elsewhere than on this machine's processor: emulated, and interpreted.
+//! Tests the shared-memory protocol on an emulated processor, and in Miri, an interpreter.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::prerequisites::{self, Check};
 use crate::processor::Processor;
 use crate::{package, workspace};
 
-/// What is tested on an emulated processor: all that can be asked of the library alone, and the files about what is shared.
+/// The tests for the emulated processor: those of the library alone, and the files about shared memory.
 const EMULATED: [&str; 9] = [
     "--lib",
     "--test=sum_tree",
@@ -24,7 +24,7 @@ const EMULATED: [&str; 9] = [
 const ARM_LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 const ARM_COMPILER: &str = "aarch64-linux-gnu-gcc";
 const ARM_EMULATOR: &str = "qemu-aarch64";
-/// The tests in which threads share memory, by the beginnings of their names.
+/// The tests for Miri, by the beginnings of their names: those in which threads share memory.
 const INTERPRETED: [&str; 6] = [
     "segment::gradients",
     "segment::metrics",
@@ -34,7 +34,7 @@ const INTERPRETED: [&str; 6] = [
     "threads_that_update_and_clear",
 ];
 
-/// Test it on a 64-bit Arm that qemu emulates.
+/// Test the protocol on a 64-bit Arm that qemu emulates.
 pub(crate) fn emulated() -> Result<()> {
     let arm = Processor::Arm;
     let installed = |program: &'static str| {
@@ -47,12 +47,12 @@ pub(crate) fn emulated() -> Result<()> {
     command.args(["test", "--no-default-features", "--target", arm.target()]).args(EMULATED);
     command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", ARM_COMPILER).env("CC_aarch64_unknown_linux_gnu", ARM_COMPILER);
     command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", format!("{ARM_EMULATOR} -L {ARM_LIBRARIES}"));
-    ensure!(command.status()?.success(), "it does not hold on an emulated {}", arm.name());
+    ensure!(command.status()?.success(), "the tests fail on an emulated {}", arm.name());
     Ok(())
 }
 
-/// Test it in Miri, once for each of so many seeds: it looks for what the language leaves undefined and for races, changes threads
-/// anywhere, and lets loads return what a weaker machine may still have.
+/// Test the protocol in Miri, once for each of `seeds` seeds. Miri looks for undefined behaviour and data races. It switches threads
+/// anywhere, and lets loads return old values, as a machine with a weaker memory model may.
 pub(crate) fn interpreted(seeds: u32) -> Result<()> {
     let found = Command::new("cargo").args(["+nightly", "miri", "--version"]).output().is_ok_and(|output| output.status.success());
     let outcome =
@@ -63,9 +63,9 @@ pub(crate) fn interpreted(seeds: u32) -> Result<()> {
         .args(["+nightly", "miri", "test", "--no-default-features", "--lib", "--test=sum_tree", "--"])
         .args(INTERPRETED)
         .current_dir(workspace::root());
-    // Apart from what the ordinary compiler builds.
+    // Apart from the builds of the ordinary compiler.
     command.env("CARGO_TARGET_DIR", package::target(&workspace::root()).join("interpreted"));
     command.env("MIRIFLAGS", format!("-Zmiri-disable-isolation -Zmiri-many-seeds=0..{seeds}"));
-    ensure!(command.status()?.success(), "Miri has found something");
+    ensure!(command.status()?.success(), "Miri has found a fault; its message is above");
     Ok(())
 }

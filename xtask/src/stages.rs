@@ -13,8 +13,8 @@ pub(crate) struct Stage {
     pub(crate) command: Command,
 }
 
-/// Runs `stages` in order. The failure of one is the failure of all: it names what failed, what did not run, and
-/// `rerun` followed by the stage's name as the command that repeats it alone.
+/// Runs `stages` in order, up to the first that fails. The error then names that stage and the command that repeats it alone, which is
+/// `rerun` followed by the stage's name; the stages that did not run are printed.
 pub(crate) fn run(stages: Vec<Stage>, rerun: &str) -> Result<()> {
     let names: Vec<_> = stages.iter().map(|stage| stage.name).collect();
     let start = Instant::now();

@@ -23,45 +23,45 @@ struct Definition {
 enum Needs {
     Nothing,
     Libtorch,
-    /// The environment of the Python package, in which this program runs.
+    /// The environment of the Python package, and the program that runs in it.
     Package(&'static str),
 }
 
-const fn stage(name: &'static str, needs_libtorch: bool, arguments: &'static str) -> Definition {
-    Definition { name, needs: if needs_libtorch { Needs::Libtorch } else { Needs::Nothing }, arguments, variable: None }
+const fn stage(name: &'static str, arguments: &'static str) -> Definition {
+    Definition { name, needs: Needs::Nothing, arguments, variable: None }
+}
+
+const fn with_libtorch(name: &'static str, arguments: &'static str) -> Definition {
+    Definition { name, needs: Needs::Libtorch, arguments, variable: None }
 }
 
 const fn package(name: &'static str, program: &'static str, arguments: &'static str) -> Definition {
     Definition { name, needs: Needs::Package(program), arguments, variable: None }
 }
 
-/// The cheap stages come first, so that a slip is told in seconds.
+/// The cheap stages come first, so that a slip is found in seconds.
 const DEFINITIONS: [Definition; 17] = [
-    stage("format", false, "fmt --all --check"),
-    stage("example-format", false, "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
-    stage("lints-without-libtorch", false, "clippy --workspace --all-targets --no-default-features -- -D warnings"),
-    stage("tests-without-libtorch", false, "nextest run --no-fail-fast --workspace --exclude shoal-models --no-default-features"),
-    // Every order of the protocol's accesses; nothing of libtorch is in it, and nothing of the library's features.
-    stage("models", false, "nextest run --no-fail-fast --package shoal-models --no-default-features"),
-    // What is killed after every instruction are the instructions that the compiler chose, and a release has others.
-    stage(
-        "kills-in-release",
-        false,
-        "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed",
-    ),
-    stage("lints", true, "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
-    // All in one process: where libtorch is loaded at the start, one for each would take longer than the tests. One after the other: what a
-    // test forks while the result of another is printed has a standard output that stays locked for ever.
-    stage("unit-tests", true, "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
-    stage("tests", true, "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
+    stage("format", "fmt --all --check"),
+    stage("example-format", "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
+    stage("lints-without-libtorch", "clippy --workspace --all-targets --no-default-features -- -D warnings"),
+    stage("tests-without-libtorch", "nextest run --no-fail-fast --workspace --exclude shoal-models --no-default-features"),
+    // The models try every order of the protocol's accesses. They use neither libtorch nor a feature of the library.
+    stage("models", "nextest run --no-fail-fast --package shoal-models --no-default-features"),
+    // These tests kill a process after each of its instructions, and an optimised build has other instructions.
+    stage("kills-in-release", "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed"),
+    with_libtorch("lints", "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
+    // In one process: if libtorch is loaded at the start, a process for each test would take longer than the tests. One test after the other:
+    // a process that is forked while the result of another test is printed has a standard output that stays locked for ever.
+    with_libtorch("unit-tests", "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
+    with_libtorch("tests", "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
     package("package-build", "maturin", "develop --quiet"),
     package("package-tests", "python", "-m pytest"),
     package("documentation-site", "python", "../docs/site/build.py ../target/site"),
-    // Without the models, as above: what these depend on asks for features that would have nearly everything compiled once more.
-    stage("documentation-tests", true, "test --workspace --exclude shoal-models --doc --features shoal/mp4"),
+    // Without the models, as above: they depend on crates with other features, for which nearly everything would be compiled again.
+    with_libtorch("documentation-tests", "test --workspace --exclude shoal-models --doc --features shoal/mp4"),
     Definition {
         name: "documentation",
         needs: Needs::Libtorch,
@@ -81,26 +81,27 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .iter()
         .filter(|definition| match only {
             Some(name) => definition.name == name,
-            // Every test that runs without libtorch runs with it too, so the full set leaves that stage out. What is refused in a build
-            // without libtorch, or without MP4, is tested there alone.
+            // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
+            // or without MP4, refuses.
             None if fast => definition.needs == Needs::Nothing,
             None => definition.name != "tests-without-libtorch",
         })
         .collect();
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         prerequisites::require([prerequisites::cpp_compiler()])?;
-        let (libtorch, environments) = (libtorch::provide(Devices::Cpu)?, python::provide()?);
+        let libtorch = libtorch::provide(Devices::Cpu)?;
+        let environments = python::provide()?;
         Some((libtorch.loaded_on_demand(Profile::Dev), environments))
     } else {
         None
     };
-    // The package is built and tested where there is a Python, which `python::provide` has said already.
+    // Without a Python the package is left out; `python::provide` has said so already.
     let programs = match set_up.as_ref().map(|(_, environments)| environments) {
         Some(Environments::InPython(folder)) if chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_))) => {
             match package::obstacle(folder) {
                 Some(obstacle) if only.is_some() => bail!("{obstacle}"),
                 Some(obstacle) => {
-                    say(format!("{obstacle}: it is left out."));
+                    say(format!("The Python package is left out: {obstacle}"));
                     None
                 }
                 None => Some(package::provide(folder)?),
@@ -124,7 +125,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
     stages::run(stages.collect(), "cargo xtask test --only")
 }
 
-/// An error where the one stage that was asked for is left out: it would pass without having run.
+/// Fails if the one stage that was asked for is left out: the command would succeed without having run it.
 fn check_that_something_is_left(only: Option<&str>, chosen: &[&Definition], environments: Option<&Environments>) -> Result<()> {
     let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
     match (only, environments) {
@@ -140,12 +141,12 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
     let mut words = arguments(definition.arguments, nextest);
     if let Some((libtorch, environments)) = set_up {
         libtorch.hand_to(&mut command);
-        // Runs would take the packages of an active environment before those that were set up; only a PyTorch is looked for in it.
+        // Runs would prefer the packages of an active environment to those that were set up. They may do so only if its PyTorch is linked.
         if !matches!(libtorch, Libtorch::Python) {
             command.env_remove("VIRTUAL_ENV");
         }
         if definition.needs == Needs::Libtorch {
-            // Before what is meant for the compiler.
+            // Features are arguments of cargo: those of the compiler come after `--`.
             let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
             words.splice(end..end, environments.features().iter().copied());
         }

@@ -20,7 +20,8 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
     prerequisites::require([prerequisites::cpp_compiler()])?;
-    let (libtorch, environments) = (libtorch::provide(Devices::Cpu)?, python::provide()?);
+    let libtorch = libtorch::provide(Devices::Cpu)?;
+    let environments = python::provide()?;
     let libtorch = libtorch.loaded_on_demand(Profile::Release);
     let supervisor = build_supervisor(&libtorch, &environments)?;
     let mut command = supervisor_command(&supervisor, &libtorch);
@@ -28,12 +29,12 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
 }
 
-/// The default configuration, spelled briefly where that is possible: the name shows up in the run's own messages.
+/// The default configuration, by a short relative path if possible: the run's own messages show it.
 fn default_config() -> PathBuf {
     if Path::new(DEFAULT_CONFIG).is_file() { PathBuf::from(DEFAULT_CONFIG) } else { workspace::root().join(DEFAULT_CONFIG) }
 }
 
-/// A mistyped name must not cost the minutes of a build.
+/// Fails unless `config` is a file: a mistyped name must not cost the minutes of a build.
 fn check_config(config: &Path) -> Result<()> {
     if config.is_file() {
         return Ok(());
@@ -71,8 +72,8 @@ fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) ->
     executable.context("cargo built no supervisor")
 }
 
-/// The supervisor with the packages that were set up. It would take those of an active environment before them, which are meant only where
-/// the PyTorch of that one is linked.
+/// The supervisor with the packages that were set up. It would prefer those of an active environment, which are wanted only if that
+/// environment's PyTorch is linked.
 fn supervisor_command(supervisor: &Path, libtorch: &Libtorch) -> Command {
     let mut command = Command::new(supervisor);
     if !matches!(libtorch, Libtorch::Python) {
@@ -81,7 +82,7 @@ fn supervisor_command(supervisor: &Path, libtorch: &Libtorch) -> Command {
     command
 }
 
-/// The path of the supervisor, if this line of cargo's messages tells it.
+/// The path of the supervisor, if this line of cargo's messages has it.
 fn supervisor_executable(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
     (message["reason"] == "compiler-artifact" && message["target"]["name"] == "supervisor")

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::report::say;
 
-/// Holds the requirements that were installed, and nothing before all of them are: whoever has an environment made writes them last. One
-/// without this file is somebody else's.
+/// File with the requirements that were installed. It is empty until all of them are: whoever has an environment made writes them last. An
+/// environment without this file was not made by the set-up.
 pub(crate) const INSTALLED: &str = "shoal-requirements.txt";
 
 const INSTALL: [&str; 3] = ["install", "--disable-pip-version-check", "--quiet"];
@@ -30,8 +30,8 @@ pub(crate) fn runs(python: &Path, code: &str) -> bool {
     for_itself(&mut command).status().is_ok_and(|status| status.success())
 }
 
-/// Makes `folder` an environment of `python` that has pip. Where `anew`, what is there is removed first. `failure` is what is said when a
-/// command fails, whose own message stands above it.
+/// Makes `folder` a virtual environment of `python` that has pip; if `anew`, removes what is there first. `failure` is the error if a
+/// command fails; the command's own message stands above it.
 pub(crate) fn make(python: &Path, folder: &Path, anew: bool, failure: &str) -> Result<()> {
     begin(folder, anew).with_context(|| format!("{} cannot be made", folder.display()))?;
     let has_ensurepip = runs(python, "import ensurepip");
@@ -44,12 +44,12 @@ pub(crate) fn make(python: &Path, folder: &Path, anew: bool, failure: &str) -> R
     if has_ensurepip {
         return Ok(());
     }
-    // Where distributions leave out `ensurepip`, the pip outside brings its like along.
+    // Some distributions leave out `ensurepip`. Their pip can install another pip in the environment.
     let mut pip = Command::new(python);
     run(pip.args(["-m", "pip", "--python"]).arg(interpreter(folder)).args(INSTALL).arg("pip"), failure)
 }
 
-/// Marks `folder` as the set-up's before anything that may be interrupted; where it is made `anew`, removes all else in it.
+/// Marks `folder` as made by the set-up, before anything that may be interrupted; if `anew`, removes everything else in it.
 fn begin(folder: &Path, anew: bool) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join(INSTALLED), "")?;
@@ -73,7 +73,7 @@ pub(crate) fn install(python: &Path, requirements: &Path, failure: &str) -> Resu
     run(pip.args(["-m", "pip"]).args(INSTALL).arg("--requirement").arg(requirements), failure)
 }
 
-/// Refuses a `folder` that holds anything of somebody else's: it is not for the set-up to change.
+/// Fails if `folder` holds anything that the set-up did not make, and so must not change.
 pub(crate) fn refuse_anothers(folder: &Path) -> Result<()> {
     let is_empty = std::fs::read_dir(folder).into_iter().flatten().next().is_none();
     ensure!(
@@ -92,7 +92,7 @@ fn is_ours(folder: &Path) -> bool {
 /// Removes `folder`, if the set-up has made it.
 pub(crate) fn remove(folder: &Path) -> Result<()> {
     if !is_ours(folder) {
-        say(format!("There is no {} of the set-up's.", folder.display()));
+        say(format!("There is no {} that the set-up made.", folder.display()));
         return Ok(());
     }
     std::fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
@@ -105,12 +105,12 @@ fn run(command: &mut Command, failure: &str) -> Result<()> {
     if status.success() { Ok(()) } else { bail!("{failure} ({status})") }
 }
 
-/// What cargo or the user set for another Python must not steer this one.
+/// `command` without the variables that cargo or the user has set for another Python.
 pub(crate) fn for_itself(command: &mut Command) -> &mut Command {
     for variable in ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"] {
         command.env_remove(variable);
     }
-    // A virtual environment refuses what pip's settings send to the user's folder. The variable wins over them.
+    // If pip's settings say `user`, pip refuses to install in a virtual environment. The variable overrides them.
     command.env("PIP_USER", "0")
 }
 

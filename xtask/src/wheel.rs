@@ -18,13 +18,13 @@ const FOLDER_WITH_LIBTORCH: &str = "with-libtorch";
 /// Largest file that a newcomer should have to fetch.
 const LIMIT_BYTES: u64 = 25 << 20;
 
-/// Builds it and says where it is.
+/// Builds the wheel, and says where it is and how large.
 pub(crate) fn wheel(processor: Processor) -> Result<()> {
-    // The other processor's has no part with libtorch.
+    // A wheel for another processor has no part with libtorch.
     let compiler = (processor == Processor::HOST).then(prerequisites::cpp_compiler);
     prerequisites::require([processor.standard_library()].into_iter().chain(compiler))?;
     let Environments::InPython(base) = python::provide()? else {
-        bail!("there is no Python to build the package with: `cargo xtask doctor` says what is missing")
+        bail!("there is no Python to build the package with; `cargo xtask doctor` says what is missing")
     };
     if let Some(obstacle) = package::obstacle(&base) {
         bail!("{obstacle}")
@@ -44,7 +44,7 @@ pub(crate) fn wheel(processor: Processor) -> Result<()> {
     Ok(())
 }
 
-/// Builds what fits every Linux with the processor.
+/// Builds the wheel, which fits every Linux with the processor.
 fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
     let folder = package::target(&workspace::root()).join(FOLDER);
     for earlier in wheels(&folder, processor) {
@@ -57,7 +57,7 @@ fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
     command.env("PATH", std::env::join_paths([programs.to_path_buf()].into_iter().chain(std::env::split_paths(&path)))?);
     ensure!(command.status()?.success(), "the wheel could not be built");
     let wheels = wheels(&folder, processor);
-    let [wheel] = wheels.as_slice() else { bail!("{} holds {} such files, and one was to be built", folder.display(), wheels.len()) };
+    let [wheel] = wheels.as_slice() else { bail!("{} holds {} wheels, and one was to be built", folder.display(), wheels.len()) };
     Ok(wheel.clone())
 }
 
@@ -75,18 +75,18 @@ fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command that builds this part in the folder `target`. The processor is named since somebody's settings may name another one, and
-/// the folder is its own since maturin builds, under the same name, the part without libtorch.
+/// The command that builds the native part with the libtorch engine in the folder `target`. It names the processor, since the user's
+/// settings may name another one. The folder must be its own, since maturin builds the part without libtorch under the same name.
 fn command_with_libtorch(programs: &Path, target: &Path) -> Command {
     let mut command = package::command(programs, "cargo");
     command.args(["rustc", "--release", "--features", "pyo3/extension-module,torch", "--target", Processor::HOST.target(), "--target-dir"]);
     command.arg(target).args(["--", "-C", "strip=symbols"]);
-    // PyTorch's, which the interpreter has loaded before.
+    // The interpreter has loaded PyTorch's libtorch before it loads this.
     command.env("SHOAL_LIBTORCH_AT_START", "1");
     command
 }
 
-/// What that command builds.
+/// The library that [`command_with_libtorch`] builds in `target`.
 fn built_with_libtorch(target: &Path) -> PathBuf {
     target.join(Processor::HOST.target()).join("release/lib_native.so")
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_with_libtorch_is_taken_from_where_it_is_built_whatever_the_users_settings_name() {
+    fn the_part_with_libtorch_is_taken_from_where_it_is_built_whatever_the_users_settings_say() {
         let folder = Path::new("/x/target");
         let command = command_with_libtorch(Path::new("/x/bin"), folder);
         let words: Vec<_> = command.get_args().collect();

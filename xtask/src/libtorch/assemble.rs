@@ -23,8 +23,8 @@ pub(super) fn assemble(wheels: &[Wheel], partial: &Path) -> Result<()> {
         fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
     }
     let library = |name: &str| draft.join("lib").join(name);
-    // Torch-sys links -ltorch, but the libtorch.so of the wheel asks for CUDA; all that is needed is in libtorch_cpu.so. Where CUDA is
-    // there, programs are linked to its library by itself (`build.rs`).
+    // Torch-sys links -ltorch, but the libtorch.so of the wheel asks for CUDA; all that is needed is in libtorch_cpu.so. With CUDA,
+    // `build.rs` links programs to its library separately.
     symlink("libtorch_cpu.so", library("libtorch.so")).context("libtorch.so cannot be linked")?;
     symlink("libgomp.so.1", library("libgomp.so")).context("libgomp.so cannot be linked")?;
     fs::write(draft.join("build-version"), format!("{VERSION}\n")).context("build-version cannot be written")?;

@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use super::{FOLDER, Libtorch, PLACEHOLDER, VERSION, folder};
 
-/// What torch-sys asks Python for, so that a failure here is the failure it would meet.
+/// What torch-sys asks Python: where this fails, torch-sys would fail.
 const PYTHON_QUESTION: &str = "import torch; from torch.utils import cpp_extension; print(torch.__version__.split('+')[0])";
 
 /// The user's choice, or `None` if there is none.
 pub(super) fn by_user(root: &Path) -> Result<Option<Libtorch>> {
-    // Torch-sys looks only whether the variable is there: "0" means yes, too.
+    // Torch-sys looks only whether the variable is there: "0" also means yes.
     if env::var_os("LIBTORCH_USE_PYTORCH").is_some() {
         check_python().context("LIBTORCH_USE_PYTORCH is set")?;
         return Ok(Some(Libtorch::Python));

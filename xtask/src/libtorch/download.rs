@@ -23,7 +23,7 @@ const PLATFORMS: [&str; 7] =
 /// The oldest pip that heeds more than one `--platform`.
 const OLDEST_PIP: (u32, u32) = (20, 3);
 
-/// The first Python that has a pip which can do this.
+/// The first Python whose pip can download the wheels.
 pub(crate) fn python_with_pip() -> Option<&'static str> {
     PYTHONS.into_iter().find(|python| {
         let pip = Command::new(python).args(["-m", "pip", "--version"]).stdin(Stdio::null()).output();
@@ -67,7 +67,7 @@ pub(super) fn download(wheels: &[Wheel], partial: &Path) -> Result<()> {
     command.args(["--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"]);
     command.args(PLATFORMS.map(|platform| format!("--platform={platform}_{}", std::env::consts::ARCH)));
     command.arg("--requirement").arg(&requirements).arg("--dest").arg(downloads(partial));
-    // Installing nothing, it needs no virtual environment, whatever pip's settings say.
+    // `pip download` installs nothing, so it needs no virtual environment, whatever pip's settings say.
     command.env("PIP_REQUIRE_VIRTUALENV", "0");
     let status = command.env("TMPDIR", &temporary).status().with_context(|| format!("`{python}` does not start"))?;
     if !status.success() {

@@ -26,7 +26,7 @@ pub(super) fn check_fetched(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a good folder its settings for cargo if nothing else is missing, and then says so.
+/// Adds the settings for cargo to `folder` if it lacks nothing else, and then returns a line that says so.
 pub(super) fn complete(folder: &Path) -> Result<Option<String>> {
     if check_version(folder).is_err() || check_files(folder, folder).is_err() {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(super) fn complete(folder: &Path) -> Result<Option<String>> {
     Ok(Some(format!("Added {} to the libtorch that was there.", settings.display())))
 }
 
-/// Whether it can compute on GPUs.
+/// Whether the libtorch in `folder` computes on GPUs.
 pub(super) fn has_cuda(folder: &Path) -> bool {
     folder.join("lib/libtorch_cuda.so").is_file()
 }

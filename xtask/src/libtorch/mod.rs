@@ -26,14 +26,14 @@ pub(crate) use on_demand::Profile;
 
 /// The only version that torch-sys, and with it this workspace, accepts.
 pub(crate) const VERSION: &str = "2.13.0";
-/// What its CUDA half, of CUDA 13, runs on.
+/// What the CUDA part, which is of CUDA 13, runs on.
 const NEEDS_OF_CUDA: &str = "It computes on NVIDIA GPUs of Turing (compute capability 7.5) or newer, with a driver of 580 or newer; \
                              `nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv` says what there is.";
 const FOLDER: &str = ".libtorch";
 /// The path of `.cargo/config.toml` as long as there is no `.libtorch`.
 const PLACEHOLDER: &str = "xtask/libtorch-missing";
 
-/// Where a libtorch has to be able to compute.
+/// The devices that a libtorch must compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Devices {
     Cpu,
@@ -41,7 +41,7 @@ pub(crate) enum Devices {
 }
 
 impl Devices {
-    /// Whether the libtorch in `folder` can.
+    /// Whether the libtorch in `folder` computes on these devices.
     fn are_served_by(self, folder: &Path) -> bool {
         self == Self::Cpu || folder::has_cuda(folder)
     }
@@ -68,7 +68,7 @@ impl Libtorch {
         }
     }
 
-    /// The same, for programs that are built with `profile` and load it when they need it, if it was fetched here.
+    /// Lets programs that are built with `profile` load this libtorch only when they need it, if the set-up fetched it.
     pub(crate) fn loaded_on_demand(self, profile: Profile) -> Self {
         if matches!(self, Self::Fetched) {
             on_demand::provide(&workspace::root(), profile);
@@ -91,7 +91,7 @@ impl fmt::Display for Libtorch {
 ///
 /// # Errors
 ///
-/// When the user chose one that cannot work.
+/// If the user chose a libtorch that cannot work.
 pub(crate) fn find() -> Result<Option<Libtorch>> {
     let root = workspace::root();
     Ok(match chosen::by_user(&root)? {
@@ -104,7 +104,7 @@ pub(crate) fn find() -> Result<Option<Libtorch>> {
 ///
 /// # Errors
 ///
-/// Also when the user chose one that lacks a device.
+/// If the user chose a libtorch that cannot work or lacks a device, or if fetching one fails.
 pub(crate) fn provide(devices: Devices) -> Result<Libtorch> {
     if let Some(found) = find_for(devices)? {
         return Ok(found);

@@ -15,7 +15,7 @@ pub(super) struct Wheel {
     pub(super) version: &'static str,
     /// SHA-256 of the file, which pip checks.
     pub(super) sha256: &'static str,
-    /// The folder inside the wheel whose libraries are meant.
+    /// The folder inside the wheel that has the libraries.
     library_folder: &'static str,
     libraries: &'static [&'static str],
     /// The folder inside the wheel whose headers are taken, all of them.
@@ -32,7 +32,7 @@ impl Wheel {
         (!header.is_empty() && !header.ends_with('/')).then(|| format!("include/{header}"))
     }
 
-    /// Where the libraries go that must be there in the end.
+    /// Paths in the libtorch folder of the libraries that are taken from this wheel.
     pub(super) fn libraries(&self) -> impl Iterator<Item = String> {
         self.libraries.iter().map(|name| format!("lib/{name}"))
     }

@@ -11,18 +11,18 @@ use crate::workspace;
 
 /// The variable that names the Python which every build links.
 const VARIABLE: &str = "PYO3_PYTHON";
-/// Tried in this order, where the user has named none and after that of `.venv`: the active environment's first, then the
-/// distribution's, then by version, newest first among those for which Gymnasium is made.
+/// The Pythons to try, in this order, if the user has named none and the one of `.venv` does not serve: the active environment's, the
+/// distribution's, then by version, newest first among those that Gymnasium supports.
 const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11", "python3.10"];
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
-/// The newest for which all packages of `requirements.txt` come built: there is no Box2D for the next.
+/// The newest for which there are wheels of all packages of `requirements.txt`: Box2D has none for the next version.
 const NEWEST: (u64, u64) = (3, 13);
 
-/// The oldest that installs into another environment than its own (`--python`).
+/// The oldest pip that installs into another environment than its own (`--python`).
 const OLDEST_PIP: (u64, u64) = (22, 3);
 
-/// Prints what decides, as JSON.
+/// Python code that prints what [`judge`] wants to know of an interpreter, as JSON.
 const QUESTION: &str = "
 import importlib.metadata, importlib.util, json, os, re, sys, sysconfig
 def pip_version():
@@ -45,26 +45,26 @@ print(json.dumps({
 }))
 ";
 
-/// The Python that the user has named, or why it cannot be embedded; `None` where the choice is the set-up's.
+/// The Python that the user has named, or why it cannot be embedded; `None` if the user has named none.
 pub(super) fn named() -> Option<Result<PathBuf, String>> {
     let name = std::env::var_os(VARIABLE).map(PathBuf::from)?;
-    // Cargo sets the variable, too, to that of `.venv`.
+    // Cargo also sets the variable, to the Python of `.venv`.
     (!is_in(&name, &workspace::root().join(FOLDER))).then(|| judge_named(&name, ask(&name).as_ref()))
 }
 
 /// The Python that is to be embedded, or why there is none.
 pub(super) fn best() -> Result<PathBuf, String> {
-    // Where the variable is cargo's, `.venv` stays what it is made of.
+    // If cargo has set the variable, its Python comes first, so that `.venv` keeps the Python that it was made from.
     let names = std::env::var_os(VARIABLE).into_iter().chain(NAMES.map(OsString::from));
     best_of(named(), names.filter_map(|name| ask(&name)))
 }
 
-/// Whether packages for one of both Pythons are packages for the other.
+/// Whether packages that fit one of these Pythons fit the other.
 pub(super) fn are_alike(one: &Path, other: &Path) -> bool {
     matches!((ask(one), ask(other)), (Some(one), Some(other)) if have_one_version(&one, &other))
 }
 
-/// Whether `program` lies in the virtual environment `folder`, also where it is gone from there.
+/// Whether `program` lies in the virtual environment `folder`, even if the file itself is gone.
 fn is_in(program: &Path, folder: &Path) -> bool {
     let around = program.parent().and_then(Path::parent).map(Path::canonicalize);
     matches!((around, folder.canonicalize()), (Some(Ok(around)), Ok(folder)) if around == folder)
@@ -97,7 +97,7 @@ fn have_one_version(one: &Value, other: &Value) -> bool {
 }
 
 fn judge_named(name: &Path, facts: Option<&Value>) -> Result<PathBuf, String> {
-    let verdict = facts.map_or_else(|| Err("it is no working Python, or too old a one".to_owned()), judge);
+    let verdict = facts.map_or_else(|| Err("it does not run, or is no Python, or too old".to_owned()), judge);
     verdict.map_err(|reason| {
         format!("{VARIABLE} is set to \"{}\": {reason}; `unset {VARIABLE}` leaves the choice to the set-up", name.display())
     })

@@ -24,7 +24,7 @@ MUJOCO_DYNAMIC_LINK_DIR = { value = \".venv/mujoco\", relative = true, force = f
 const MUJOCO: &str = "mujoco";
 const MUJOCO_LIBRARY: &str = "libmujoco.so.3.17.0";
 
-/// What is to be installed.
+/// The file with the packages to install.
 pub(super) fn requirements_file() -> PathBuf {
     workspace::root().join("xtask/python/requirements.txt")
 }
@@ -38,19 +38,19 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
     if !folder.exists() {
         bail!("it is missing");
     }
-    // Through the link that a virtual environment has for its interpreter.
+    // `is_file` follows the link that a virtual environment has for its interpreter.
     if !interpreter(folder).is_file() {
         bail!("its interpreter is gone");
     }
-    // The system's Python may have become another, which looks for its packages elsewhere.
+    // An upgrade of the system may have put another Python there, which looks for its packages elsewhere.
     if let Some(name) = interpreter(folder).canonicalize()?.file_name().and_then(|name| name.to_str())
         && name.starts_with("python3.")
         && !folder.join("lib").join(name).is_dir()
     {
-        bail!("its interpreter is another Python, {name}, by now");
+        bail!("its interpreter is now another Python, {name}");
     }
     if !is_complete(folder, requirements) {
-        bail!("its packages are not those that are needed");
+        bail!("its packages are not the needed ones");
     }
     if fs::read_to_string(folder.join(CARGO_SETTINGS)).ok().as_deref() != Some(CARGO_SETTINGS_TEXT) {
         bail!("its settings for cargo are missing");
@@ -62,7 +62,7 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds what pip does not install, and the file that says that everything is there.
+/// Adds what pip does not install, and last the file that says that everything is there.
 pub(super) fn complete(folder: &Path) -> Result<()> {
     link_mujoco(folder)?;
     write(&folder.join(CARGO_SETTINGS), CARGO_SETTINGS_TEXT)?;
@@ -87,7 +87,7 @@ fn link_mujoco(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folder of the packages.
+/// The folder with the installed packages.
 fn packages(folder: &Path) -> Result<PathBuf> {
     let output = Command::new(interpreter(folder))
         .args(["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"])
@@ -97,7 +97,7 @@ fn packages(folder: &Path) -> Result<PathBuf> {
     Path::new(path.trim()).canonicalize().context("there is no folder of packages")
 }
 
-/// A rename, so that a cargo that reads the file at this moment sees all of it.
+/// Writes the file by a rename, so that a cargo that reads it at this moment sees all of it.
 fn write(path: &Path, text: &str) -> Result<()> {
     let draft = path.with_extension(std::process::id().to_string());
     fs::write(&draft, text).and_then(|()| fs::rename(&draft, path)).with_context(|| format!("{} cannot be written", path.display()))

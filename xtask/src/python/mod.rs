@@ -18,7 +18,7 @@ use crate::virtual_environment::{self, interpreter, runs};
 use crate::workspace;
 
 const FOLDER: &str = ".venv";
-/// What helps where the Python that is found, or installed, is none of those that serve.
+/// The advice if neither the Pythons of this machine nor the one that its distribution installs can be embedded.
 pub(crate) const NAME_ANOTHER: &str = "name another one:  PYO3_PYTHON=/path/to/python3.12 cargo xtask setup";
 /// The features of a build on a machine without a Python to embed.
 const FEATURES_WITHOUT_PYTHON: [&str; 3] = ["--no-default-features", "--features", "torch"];
@@ -33,12 +33,12 @@ pub(crate) enum Environments {
 }
 
 impl Environments {
-    /// Whether those in Python are among them.
+    /// Whether environments in Python are among them.
     pub(crate) fn are_in_python(&self) -> bool {
         matches!(self, Self::InPython(_))
     }
 
-    /// What a cargo command that builds the default features needs besides.
+    /// What a cargo command that builds the default features needs in addition.
     pub(crate) fn features(&self) -> &'static [&'static str] {
         if self.are_in_python() { &[] } else { &FEATURES_WITHOUT_PYTHON }
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Environments {
 ///
 /// # Errors
 ///
-/// When an environment of somebody else's is in its place, or the user has named a Python that the one there does not fit.
+/// If `.venv` was not made by the set-up, or is of another version than the Python that the user has named.
 pub(crate) fn find() -> Result<Option<Environments>> {
     let folder = workspace::root().join(FOLDER);
     if folder::check(&folder).is_ok() {
@@ -73,7 +73,7 @@ pub(crate) fn find() -> Result<Option<Environments>> {
     }
 }
 
-/// Makes the environment of Python if need be. A machine that cannot have one is told so, which is no error.
+/// Makes `.venv` if need be. If this machine has no Python to embed, says so and succeeds.
 pub(crate) fn provide() -> Result<Environments> {
     let root = workspace::root();
     let folder = root.join(FOLDER);
@@ -101,9 +101,9 @@ pub(crate) fn provide() -> Result<Environments> {
 /// The complete `folder`, unless builds link a Python that the user has `named` and that its packages do not fit.
 fn ready(folder: PathBuf, named: Option<Result<PathBuf, String>>) -> Result<Environments> {
     match named {
-        Some(Err(reason)) => bail!("{reason}, which has {}", folder.display()),
+        Some(Err(reason)) => bail!("{reason}, which uses {}", folder.display()),
         Some(Ok(python)) if !candidate::are_alike(&interpreter(&folder), &python) => bail!(
-            "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep it, or make it anew:  {}",
+            "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep that folder, or make it again:  {}",
             python.display(),
             folder.display(),
             command_to_remake(&folder, &python)
@@ -112,22 +112,23 @@ fn ready(folder: PathBuf, named: Option<Result<PathBuf, String>>) -> Result<Envi
     }
 }
 
-/// What makes `folder` an environment of `python` instead of that of another.
+/// The command that makes `folder` again, as an environment of `python`.
 fn command_to_remake(folder: &Path, python: &Path) -> String {
     format!("rm -r {} && PYO3_PYTHON={} cargo xtask setup", folder.display(), python.display())
 }
 
 /// Makes or completes `folder`; its last file is what says that it is complete.
 fn make(python: &Path, folder: &Path) -> Result<()> {
-    const REMEDY: &str = "its own message is above. Check the network connection and repeat it, or train without Python:  \
+    const REMEDY: &str = "its own message is above. Check the network connection and try again, or train without Python:  \
                           cargo run --release --no-default-features --features torch -- CONFIG";
     let start = std::time::Instant::now();
     let inside = interpreter(folder);
-    // The base of one that does not run is gone, as after an upgrade of the system; the packages of that one are of no use.
+    // If its interpreter does not run, the Python that it was made from is gone, as after an upgrade of the system, and so its packages are
+    // of no use.
     let anew = folder.exists() && !runs(&inside, "");
     if !anew && folder.exists() && !is_of(folder, python) {
         let (place, remake) = (folder.display(), command_to_remake(folder, python));
-        bail!("{place} is of another Python than {}. Remove it and repeat:  {remake}", python.display());
+        bail!("{place} was made from another Python than {}. Remove it and repeat:  {remake}", python.display());
     }
     virtual_environment::make(python, folder, anew, &format!("Python could not make the virtual environment; {REMEDY}"))?;
     let requirements = folder::requirements_file();
@@ -137,7 +138,7 @@ fn make(python: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the virtual environment `folder` is of the same Python as `python`: one of two works with neither.
+/// Whether the virtual environment `folder` was made from `python`. With the packages of two Pythons it would work with neither.
 fn is_of(folder: &Path, python: &Path) -> bool {
     matches!((interpreter(folder).canonicalize(), python.canonicalize()), (Ok(inside), Ok(python)) if inside == python)
 }

@@ -16,7 +16,7 @@ struct Entry {
 pthread_once_t once = PTHREAD_ONCE_INIT;
 void *library;
 
-// As the system's loader ends a program that lacks a library.
+// Ends the program as the system's loader does if a library is missing.
 [[noreturn]] void give_up() {
     const char *reason = dlerror();
     fprintf(stderr, "libtorch cannot be loaded: %s. Set it up and build again:  cargo xtask setup && cargo build --release\n",
@@ -24,7 +24,7 @@ void *library;
     _exit(127);
 }
 
-// First where the program looks for its libraries, then where libtorch was when it was set up.
+// Looks first where the program looks for its libraries, then where libtorch was when it was set up.
 void load() {
     library = dlopen("libtch.so", RTLD_LAZY | RTLD_LOCAL);
     if (!library) library = dlopen(LIBRARIES "/libtch.so", RTLD_LAZY | RTLD_LOCAL);

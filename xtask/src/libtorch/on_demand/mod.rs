@@ -1,13 +1,17 @@
-//! Lets programs load libtorch when they first compute with it, and not whenever they start.
+//! Lets programs load libtorch when they first compute with it, instead of whenever they start.
 //!
-//! A program that is linked to libtorch as usual takes 0.3 s to start, for which the system's loader binds and initialises half a
-//! gigabyte, also where it only says what a run does, or trains with the native engine. So two files are put beside libtorch: `libtch.so`,
-//! the C++ half of torch-sys as a library of its own, which is linked to libtorch; and `libtch_on_demand.a`, functions with the names of
-//! those in C++ (`first_call.S`) that load that library when one of them is called for the first time (`load.cpp`). Where the second is
-//! there, `build.rs` links it into the programs, and the linker finds in it what it would else take from torch-sys.
+//! A program that is linked to libtorch as usual takes 0.3 s to start: the system's loader binds and initialises half a gigabyte, even if
+//! the program only says what a run does, or trains with the native engine. So two files are put beside libtorch:
 //!
-//! Only for x86-64, the processor that `first_call.S` is written for, and not for CUDA, of which no symbol is called: programs are linked
-//! to its library by name.
+//! - `libtch.so`, the C++ half of torch-sys as a library of its own, which is linked to libtorch;
+//! - `libtch_on_demand.a`, functions with the names of those in that half (`first_call.S`). The first call of one of them loads `libtch.so`
+//!   (`load.cpp`).
+//!
+//! If the second file is there, `build.rs` links it into the programs, and the linker finds in it what it would otherwise take from
+//! torch-sys.
+//!
+//! Only for x86-64, the processor that `first_call.S` is written for. A libtorch with CUDA is left as it is: programs must be linked to its
+//! CUDA library by name, since they call no symbol of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,42 +29,42 @@ use crate::{prerequisites, workspace};
 const FIRST_CALL: &str = include_str!("first_call.S");
 const LOAD: &str = include_str!("load.cpp");
 const STREAMS: &str = include_str!("streams.cpp");
-/// How they are put together.
+/// This file, which says how the two files are made: a part of their recipe.
 const MAKING: &str = include_str!("mod.rs");
 /// The C++ half of torch-sys, linked to libtorch.
 const LIBRARY: &str = "lib/libtch.so";
-/// What is linked into programs in its place.
+/// The functions that are linked into programs in place of [`LIBRARY`].
 const FUNCTIONS: &str = "lib/libtch_on_demand.a";
-/// What both were made from, to tell when they have to be made again.
+/// File that says what both were made from, to tell when they have to be made again.
 const RECIPE: &str = "on-demand-recipe";
-/// Beginning of the names of the lock and of unfinished work in the libtorch, which several checkouts may link to.
+/// Beginning of the names of the lock and of unfinished work in the folder of libtorch, which several checkouts may link to.
 const WORK: &str = "on-demand";
 
-/// How cargo builds what comes next, and so torch-sys: then nothing is compiled for this alone.
+/// The profile of cargo's next build. Torch-sys is compiled with it here too, so that nothing is compiled for this alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Dev,
     Release,
 }
 
-/// Puts both files into the libtorch that was fetched into `root` where they are missing. Without them programs work as well and start
-/// later, so that this machine cannot make them is told, and no error.
+/// Puts both files into the libtorch that was fetched into `root`, if they are missing. Programs work without them and only start more
+/// slowly, so a failure is printed and is no error.
 pub(super) fn provide(root: &Path, profile: Profile) {
-    // Others may link to the same libtorch.
+    // It may be a link to a libtorch that other checkouts link to as well.
     let Ok(folder) = root.join(FOLDER).canonicalize() else { return };
     if Processor::HOST != Processor::X86 || folder::has_cuda(&folder) || is_made(&folder, profile) {
         return;
     }
     if let Err(error) = make(root, &folder, profile) {
         let consequence = match folder.join(FUNCTIONS).exists() {
-            true => "What lets programs load libtorch when they need it stays as it is",
+            true => "The loader that lets programs start without libtorch stays as it is",
             false => "Programs will load libtorch whenever they start, which takes 0.3 s",
         };
         say(format!("{consequence}: {error:#}"));
     }
 }
 
-/// Whether both are there, made for this `profile` or better.
+/// Whether both files are there, made for this `profile` or for a release.
 fn is_made(folder: &Path, profile: Profile) -> bool {
     let is_whole = |name: &str| fs::metadata(folder.join(name)).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
     let was_made_for = |profile| fs::read_to_string(folder.join(RECIPE)).is_ok_and(|text| text == recipe(folder, profile));
@@ -80,8 +84,9 @@ fn recipe(folder: &Path, profile: Profile) -> String {
 
 fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
     prerequisites::require([prerequisites::cpp_compiler()])?;
-    // Against whoever fetches or removes it, and against other checkouts that link to it.
-    let (_fetching, making) = (SetupLock::acquire(root, FOLDER)?, SetupLock::acquire(folder, WORK)?);
+    // Nobody may fetch or remove this libtorch meanwhile, and no other checkout that links to it may make the files.
+    let _fetching = SetupLock::acquire(root, FOLDER)?;
+    let making = SetupLock::acquire(folder, WORK)?;
     // Another set-up may have made them, or fetched a libtorch for GPUs, while this one waited for the locks.
     if folder::has_cuda(folder) || is_made(folder, profile) {
         return Ok(());
@@ -89,11 +94,12 @@ fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
     let partial = making.partial_folder()?;
     let draft = partial.path();
     let cannot_be_written = || format!("{} cannot be written", folder.display());
-    // What is older would be linked still, where these cannot be made. Programs that were built with it may have the library open.
+    // If the new files cannot be made, the old functions must not be linked. The old library stays: programs that were built with it may have
+    // it open.
     for path in [FUNCTIONS, RECIPE].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()) {
         fs::remove_file(path).with_context(cannot_be_written)?;
     }
-    say("Compiling what lets programs load libtorch when they need it, and not when they start: a minute or two the first time.");
+    say("Compiling the loader that lets programs start without libtorch and load it when needed: a minute or two the first time.");
     make_in(draft, &compiled_half(profile)?.join("libtch.a"), &folder.join("lib"))?;
     fs::write(draft.join(RECIPE), recipe(folder, profile))?;
     // After a power failure a rename may be on disk before the file that it publishes, unless that is written out first.
@@ -105,7 +111,7 @@ fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
     Ok(())
 }
 
-/// Makes both in `draft`, of the C++ half in `archive` and the libtorch in `libraries`.
+/// Makes both files in `draft`, from the C++ half in `archive` and the libtorch in `libraries`.
 fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
     fs::write(draft.join("load.cpp"), LOAD)?;
     fs::write(draft.join("streams.cpp"), STREAMS)?;
@@ -119,7 +125,7 @@ fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
     output(compiler().args(compiled).arg(format!("-DLIBRARIES=\"{place}\"")).args(["load.cpp", "streams.cpp"]))?;
     let mut link = compiler();
     link.args(["-shared", "-s", "-o", "libtch.so", "streams.o", "-Wl,--whole-archive"]).arg(archive).arg("-Wl,--no-whole-archive");
-    // Complete, since some systems bind every symbol when a library is loaded.
+    // `defs`: no symbol may be missing, since some systems bind all of them when a library is loaded.
     link.arg("-L").arg(libraries).args(["-ltorch_cpu", "-lc10", "-lstdc++", "-Wl,-z,defs", "-Wl,-rpath,$ORIGIN"]);
     output(&mut link)?;
     let symbols = output(Command::new("nm").args(["--dynamic", "--defined-only", "--format=posix", "libtch.so"]).current_dir(draft))?;
@@ -131,7 +137,7 @@ fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has cargo compile the C++ half of torch-sys, and says in which folder the archive lies.
+/// Has cargo compile the C++ half of torch-sys, and returns the folder with the archive.
 fn compiled_half(profile: Profile) -> Result<PathBuf> {
     let mut command = workspace::cargo();
     command.args(["build", "--package", "torch-sys", "--message-format=json-render-diagnostics"]);
@@ -145,24 +151,24 @@ fn compiled_half(profile: Profile) -> Result<PathBuf> {
     messages.lines().find_map(folder_of_torch_sys).context("cargo does not say where torch-sys was compiled")
 }
 
-/// Where the build script of torch-sys wrote, if this line of cargo's messages tells it.
+/// Where the build script of torch-sys wrote, if this line of cargo's messages has it.
 fn folder_of_torch_sys(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
     let is_it = message["reason"] == "build-script-executed" && message["package_id"].as_str()?.contains("torch-sys");
     is_it.then(|| message["out_dir"].as_str().map(PathBuf::from)).flatten()
 }
 
-/// The assembly of what is called in a library with these symbols, as `nm` prints them.
+/// Assembly with an entry for each function that programs call in a library with these `symbols`, as `nm` prints them.
 fn functions(symbols: &str) -> String {
     let names = symbols.lines().filter_map(|line| match *line.split(' ').collect::<Vec<_>>() {
-        // All that is in C, and nothing of what torch-sys brings along: for that linkers look in it as before.
+        // All functions of the C interface. For anything else linkers look in torch-sys as before.
         [name, "T", ..] if name.starts_with("at") || name == "get_and_reset_last_err" => Some(name),
         _ => None,
     });
     names.fold(FIRST_CALL.to_owned(), |text, name| text + "    on_demand " + name + "\n")
 }
 
-/// What a program printed, which has to succeed. Of its errors the first are told: a linker may have thousands.
+/// What a program printed. If it fails, the error has its first messages only: a linker may have thousands.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("`{program}` does not start"))?;
@@ -186,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_and_of_the_same_recipe_is_not_made_again_and_a_release_takes_no_less_than_its_own() {
+    fn complete_files_of_the_same_recipe_are_kept_and_a_release_needs_files_of_a_release() {
         let folder = tempfile::tempdir().unwrap();
         let (place, write) = (folder.path(), |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap());
         fs::create_dir(place.join("lib")).unwrap();
@@ -204,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_function_that_torch_sys_calls_gets_one_of_its_name_and_nothing_else_does() {
+    fn each_function_of_the_c_interface_gets_an_entry_and_no_other_symbol_does() {
         let symbols = "at_new_tensor T 10 20\natg_abs T 30 8\nget_and_reset_last_err T 40 8\n_ZN2at6TensorD2Ev W 50\nstbi_load T 1 2\n\
                        torch_last_err B 0 8\natc_cuda_device_count T 60 8\n";
         let text = functions(symbols);

@@ -1,5 +1,5 @@
-// The functions of torch-sys in Rust that its C++ half calls where libtorch reads from streams or writes to them. What lies in a library of
-// its own cannot reach them, so who needs them is told, and told how.
+// Stand-ins for the Rust functions of torch-sys that its C++ half calls when libtorch reads or writes streams. From a library of its own
+// the C++ half cannot reach those functions, so each call ends the program with a message that says how to build it instead.
 
 #include <cstdint>
 #include <cstdio>
