@@ -161,11 +161,11 @@ impl StartingPoint {
             }
             self.check_spaces(&learned.config, run)?;
         }
-        let (layout, sizes) = (&manifest.layout, run.algorithm.sizes());
+        let (layout, sizes) = (&manifest.layout, run.algorithm().sizes());
         let lengths = [
             ("published values", layout.published_values, sizes.published),
             ("values of the learners' state", layout.learner_state_values, sizes.state),
-            ("statistics", layout.statistics_values, run.algorithm.normalisation().statistics_values()),
+            ("statistics", layout.statistics_values, run.algorithm().normalisation().statistics_values()),
         ];
         let different = lengths.into_iter().find(|(_, learned, begins)| learned != begins);
         different.map_or(Ok(()), |(what, learned, begins)| Err(StartError::OtherLength { what, learned, begins }))
