@@ -64,13 +64,13 @@ pub(super) enum StartError {
     /// Other observations or actions.
     #[error(
         "what it holds was learned from {} in {}, and {} has {}; name a run in an environment with the same observations and actions",
-        told(learned), environments[0], environments[1], told(begins)
+        learned, environments[0], environments[1], begins
     )]
     OtherSpaces {
-        /// A field of the checkpoint's rows.
-        learned: FieldDescription,
+        /// A field of the checkpoint's rows, for people.
+        learned: String,
         /// The same one in the environment of the run.
-        begins: FieldDescription,
+        begins: String,
         /// Both environments.
         environments: [String; 2],
     },
@@ -181,7 +181,7 @@ impl StartingPoint {
         let different = manifest.fields.iter().cloned().zip(algorithm.schema().describe()).find(is_other);
         different.map_or(Ok(()), |(learned, begins)| {
             let environments = [manifest.environment.clone(), run.environment.id.clone()];
-            Err(StartError::OtherSpaces { learned, begins, environments })
+            Err(StartError::OtherSpaces { learned: told(&learned), begins: told(&begins), environments })
         })
     }
 
