@@ -11,7 +11,7 @@ use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::config::fitted::{Found, Tried, repeating, start};
-use crate::telemetry::bottleneck::{Context, verdict_since};
+use crate::telemetry::bottleneck::{Clock, Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
 /// Rows that the curves keep. When there are more, every other one goes, and only every other one comes from then on.
@@ -32,28 +32,29 @@ pub(super) struct History {
     evaluations: Tail,
     adaptation: Tail,
     log: Tail,
-    told: Told,
-    /// Rows that came, and of how many one is kept.
+    shown: Shown,
+    /// Number of rows that came.
     rows: usize,
+    /// One row of this many is kept.
     stride: usize,
-    /// Whether the newest row is kept until the next one comes: it may be the last, with what no other says.
+    /// Whether the newest row is kept only until the next one comes: it may be the last, with what no other says.
     newest_is_passing: bool,
-    /// The newest moments in which learning was under way, for the verdict. From the first of them on their clock counts training alone.
-    recent: VecDeque<Snapshot>,
-    /// What the newest row says of its time.
-    newest_wall_s: f64,
+    /// The newest moments in which the run learned, for the verdict.
+    learning: VecDeque<Snapshot>,
+    /// The newest row, whether or not the run learned in it.
+    newest: Option<Snapshot>,
     /// Updates of the run before its newest life.
     earlier_updates: u64,
     folder: RunFolder,
     /// What the newest life of the run was configured to be, and the cores that it may use.
     configured: Option<Context>,
-    /// What has been tried, where the run fits itself to the machine.
+    /// The settings that were tried, if the run fits itself to the machine.
     tried: Vec<Tried>,
 }
 
 /// All that is shown of a history.
 #[derive(Debug, Default, Serialize)]
-struct Told {
+struct Shown {
     /// A column of numbers for each key of `metrics.jsonl`, all of the same length.
     columns: BTreeMap<String, Vec<Option<f64>>>,
     /// The lines of `evaluations.jsonl`.
@@ -84,12 +85,12 @@ impl History {
             evaluations: Tail::new(folder.evaluations()),
             adaptation: Tail::new(folder.adaptation()),
             log: Tail::new(folder.log()),
-            told: Told::default(),
+            shown: Shown::default(),
             rows: 0,
             stride: 1,
             newest_is_passing: false,
-            recent: VecDeque::new(),
-            newest_wall_s: 0.0,
+            learning: VecDeque::new(),
+            newest: None,
             earlier_updates: 0,
             folder: folder.clone(),
             configured: configured(folder),
@@ -107,13 +108,13 @@ impl History {
 
     /// Everything, as JSON.
     pub(super) fn whole(&self) -> String {
-        json(&self.told)
+        json(&self.shown)
     }
 
     /// Columns alone that show what training came to, by steps and by time, as JSON.
     pub(super) fn returns(&self) -> String {
         let wanted = [PROGRESS, "wall_s", "train_return_mean"];
-        let columns: BTreeMap<_, _> = self.told.columns.iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect();
+        let columns: BTreeMap<_, _> = self.shown.columns.iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect();
         json(&BTreeMap::from([("columns", columns)]))
     }
 
@@ -132,18 +133,18 @@ impl History {
             self.add_row(row);
         }
         self.judge();
-        self.told.evaluations.extend(evaluations.iter().cloned());
+        self.shown.evaluations.extend(evaluations.iter().cloned());
         self.thin_evaluations();
-        self.told.changes.extend(changes.iter().cloned());
-        self.told.events.extend(events.iter().cloned());
-        let too_many = self.told.events.len().saturating_sub(MOST_EVENTS);
-        self.told.events.drain(..too_many);
-        Some(Growth { rows, evaluations, changes, events, bottleneck: self.told.bottleneck.clone() })
+        self.shown.changes.extend(changes.iter().cloned());
+        self.shown.events.extend(events.iter().cloned());
+        let too_many = self.shown.events.len().saturating_sub(MOST_EVENTS);
+        self.shown.events.drain(..too_many);
+        Some(Growth { rows, evaluations, changes, events, bottleneck: self.shown.bottleneck.clone() })
     }
 
     /// Where the run became another one: what was accepted, and what of that could not be kept, as a change back.
     fn changes(&self, probes: Vec<Value>) -> Vec<Value> {
-        let mut newest = self.told.changes.last().cloned();
+        let mut newest = self.shown.changes.last().cloned();
         let mut changes = Vec::new();
         for mut probe in probes {
             let is_taken_back = probe["verdict"] == "abandoned"
@@ -165,20 +166,20 @@ impl History {
         // A run that went on from a checkpoint has begun anew there. What was evaluated later stays: the weights were what they were.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         let length = kept.min(self.column(PROGRESS).len() - usize::from(self.newest_is_passing));
-        self.told.columns.values_mut().for_each(|column| column.truncate(length));
+        self.shown.columns.values_mut().for_each(|column| column.truncate(length));
         self.rows += 1;
         self.newest_is_passing = !self.rows.is_multiple_of(self.stride);
         for (key, value) in row.iter().filter(|(_, value)| value.is_number() || value.is_null()) {
-            let column = self.told.columns.entry(key.clone()).or_default();
+            let column = self.shown.columns.entry(key.clone()).or_default();
             column.resize(length, None);
             column.push(value.as_f64());
         }
-        for column in self.told.columns.values_mut() {
+        for column in self.shown.columns.values_mut() {
             column.resize(length + 1, None);
         }
         if length + 1 >= MOST_ROWS && !self.newest_is_passing {
             self.stride *= 2;
-            for column in self.told.columns.values_mut() {
+            for column in self.shown.columns.values_mut() {
                 let mut position = 0;
                 column.retain(|_| {
                     position += 1;
@@ -190,7 +191,7 @@ impl History {
 
     /// What made weights the best stays.
     fn thin_evaluations(&mut self) {
-        let evaluations = &mut self.told.evaluations;
+        let evaluations = &mut self.shown.evaluations;
         let mut before = usize::MAX;
         while (MOST_EVALUATIONS + 1..before).contains(&evaluations.len()) {
             before = evaluations.len();
@@ -206,51 +207,58 @@ impl History {
     }
 
     fn column(&self, key: &str) -> &[Option<f64>] {
-        self.told.columns.get(key).map_or(&[], Vec::as_slice)
+        self.shown.columns.get(key).map_or(&[], Vec::as_slice)
     }
 
+    /// Takes in a row for the verdict. Rows from before learning began, or went on, say nothing about it.
     fn remember(&mut self, row: &Map<String, Value>) {
-        let Ok(mut snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
-        let went_back = snapshot.wall_s < self.newest_wall_s;
-        self.newest_wall_s = snapshot.wall_s;
-        if self.recent.back().is_some_and(|last| went_back || counts_anew(&snapshot, last)) {
-            self.recent.clear();
+        let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
+        let is_another_life = self.newest.as_ref().is_some_and(|newest| is_of_another_life(&snapshot, newest));
+        if is_another_life && !self.learning.is_empty() {
+            self.learning.clear();
             self.earlier_updates = snapshot.updates;
             self.configured = configured(&self.folder);
         }
-        // What was before learning began, or went on, says nothing about it.
-        if snapshot.updates <= self.earlier_updates {
-            return;
-        }
-        if let Some(last) = self.recent.back() {
-            let trained_s = snapshot.training_s - last.training_s;
-            snapshot.wall_s = last.wall_s + trained_s;
-            // Training has ended. Actors and learners count what they do when that ends, so what they did is known from the newest moment
-            // alone; the machine and whoever evaluates go on with something else.
-            if trained_s <= 0.0 {
-                snapshot.evaluator_processor_s = last.evaluator_processor_s;
-                snapshot.machine_busy_share = last.machine_busy_share;
-                self.recent.pop_back();
+        let has_trained = self.learning.back().is_none_or(|last| snapshot.training_s > last.training_s);
+        if snapshot.updates > self.earlier_updates && has_trained {
+            while self.learning.get(1).is_some_and(|moment| snapshot.training_s - moment.training_s >= JUDGED_S) {
+                self.learning.pop_front();
             }
+            self.learning.push_back(snapshot.clone());
         }
-        while self.recent.get(1).is_some_and(|moment| snapshot.wall_s - moment.wall_s >= JUDGED_S) {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(snapshot);
+        self.newest = Some(snapshot);
     }
 
-    /// How busy the machine was in the time that is judged: each line tells of the time since the one before, so the first is left out.
+    /// The first and the last moment of the time that is judged, if the run learned in it.
+    ///
+    /// Actors and learners count an activity when it ends, so what they did in training is known from the newest row
+    /// alone, which may be later than the end of training. The evaluator and the machine go on with something else
+    /// then: what they did is taken from the rows of training.
+    fn judged(&self) -> Option<(&Snapshot, Snapshot)> {
+        let [first, last] = [self.learning.front()?, self.learning.back()?];
+        let newest = self.newest.clone()?;
+        let judged = Snapshot {
+            training_s: last.training_s,
+            evaluator_processor_s: last.evaluator_processor_s,
+            machine_busy_share: self.machine_busy_share(),
+            ..newest
+        };
+        (first.training_s < last.training_s).then_some((first, judged))
+    }
+
+    /// How busy the machine was in the time that is judged. A row tells of the time since the one before it, so the
+    /// first is left out.
     fn machine_busy_share(&self) -> Option<f64> {
-        let shares: Vec<f64> = self.recent.iter().skip(1).filter_map(|moment| moment.machine_busy_share).collect();
+        let shares: Vec<f64> = self.learning.iter().skip(1).filter_map(|moment| moment.machine_busy_share).collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
     fn judge(&mut self) {
-        let (Some(configured), Some(first), Some(last)) = (&self.configured, self.recent.front(), self.recent.back()) else { return };
-        if first.wall_s < last.wall_s {
+        if let Some(configured) = &self.configured
+            && let Some((first, last)) = self.judged()
+        {
             let context = fitted(configured, &self.tried);
-            let last = Snapshot { machine_busy_share: self.machine_busy_share(), ..last.clone() };
-            self.told.bottleneck = Some(verdict_since(first, Some(first), &last, &context).to_string());
+            self.shown.bottleneck = Some(verdict_since(first, Some(first), &last, Clock::Training, &context).to_string());
         }
     }
 }
@@ -270,11 +278,13 @@ fn fitted(configured: &Context, tried: &[Tried]) -> Context {
     }
 }
 
-/// Whether processor seconds begin anew between `last` and `now`, as they do where a run went on from a checkpoint. Its time need not go
-/// back there: what was written before a kill may end earlier or later than the checkpoint.
-fn counts_anew(now: &Snapshot, last: &Snapshot) -> bool {
-    let processor_s = |moment: &Snapshot| [moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s];
-    processor_s(now).into_iter().zip(processor_s(last)).any(|(now, last)| now < last)
+/// Whether the run went on from a checkpoint between `before` and `now`. Processor seconds begin anew then; wall time
+/// need not go back, since the last row before a kill may be earlier or later than the checkpoint.
+fn is_of_another_life(now: &Snapshot, before: &Snapshot) -> bool {
+    let seconds = |moment: &Snapshot| {
+        [moment.wall_s, moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s]
+    };
+    seconds(now).into_iter().zip(seconds(before)).any(|(now, before)| now < before)
 }
 
 impl Growth {
@@ -323,7 +333,7 @@ mod tests {
         assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last() == Some(&Some(50_001.0)), "{steps:?}");
         let middle = steps.len() / 2;
         assert_eq!(steps[middle + 1].unwrap() - steps[middle].unwrap(), history.stride as f64);
-        assert!(history.told.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
+        assert!(history.shown.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
         let length = steps.len();
         fs::write(folder.metrics(), (1..=50_002).map(line).collect::<String>()).unwrap();
         history.grow().unwrap();
@@ -342,7 +352,7 @@ mod tests {
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
         assert!(history.grow().is_none(), "nothing is new");
         let evaluated =
-            |history: &History| history.told.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
+            |history: &History| history.shown.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
         assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
         assert_eq!(evaluated(&read(&folder)), evaluated(&history), "an open page shows what a reload does");
     }
@@ -359,10 +369,10 @@ mod tests {
         };
         fs::write(folder.evaluations(), (0..20_000).map(pair).collect::<String>()).unwrap();
         let history = read(&folder);
-        let of = |kind: &str| history.told.evaluations.iter().filter(|evaluation| evaluation["kind"] == kind).count();
+        let of = |kind: &str| history.shown.evaluations.iter().filter(|evaluation| evaluation["kind"] == kind).count();
         let counts = [of("routine"), of("confirmation")];
         assert!(counts.iter().sum::<usize>() <= MOST_EVALUATIONS && counts.iter().all(|&count| count > MOST_EVALUATIONS / 8), "{counts:?}");
-        assert!(history.told.evaluations.iter().any(|evaluation| evaluation["is_best"] == true), "the best stays");
+        assert!(history.shown.evaluations.iter().any(|evaluation| evaluation["is_best"] == true), "the best stays");
     }
 
     #[test]
@@ -374,7 +384,7 @@ mod tests {
         let kept = probe(3, 4, "rejected") + &probe(3, 6, "accepted") + &probe(6, 12, "abandoned");
         fs::write(folder.adaptation(), &kept).unwrap();
         let mut history = read(&folder);
-        let actors = |history: &History| history.told.changes.iter().map(|probe| probe["to"]["actors"].as_u64()).collect::<Vec<_>>();
+        let actors = |history: &History| history.shown.changes.iter().map(|probe| probe["to"]["actors"].as_u64()).collect::<Vec<_>>();
         assert_eq!(actors(&history), [Some(6)]);
         fs::write(folder.adaptation(), kept + &probe(3, 6, "abandoned")).unwrap();
         history.grow().unwrap();
@@ -394,7 +404,7 @@ mod tests {
         fs::write(folder.metrics(), moments.concat()).unwrap();
         let history = read(&folder);
         // What it takes until learning goes on is none of it.
-        assert_eq!(history.recent.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
+        assert_eq!(history.learning.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
     }
 
     #[test]
@@ -409,12 +419,12 @@ mod tests {
         let moments = [moment(10, 5, 1, 2), moment(20, 15, 1, 4), moment(35, 25, 1, 6), moment(45, 25, 9, 16), moment(99, 25, 9, 70)];
         fs::write(folder.metrics(), moments.concat()).unwrap();
         let mut history = read(&folder);
-        let [first, last] = [history.recent.front(), history.recent.back()].map(Option::unwrap);
-        assert_eq!((last.wall_s - first.wall_s, last.evaluator_processor_s, last.actor_time.limiter_wait_s), (20.0, 6.0, 9.0));
+        let (first, last) = history.judged().unwrap();
+        assert_eq!((last.training_s - first.training_s, last.evaluator_processor_s, last.actor_time.limiter_wait_s), (20.0, 6.0, 9.0));
         // It went on from a checkpoint of a time before the newest row, and after as much of training.
         fs::write(folder.metrics(), moments.concat() + &moment(60, 25, 9, 70)).unwrap();
         history.grow().unwrap();
-        assert!(history.recent.is_empty(), "that was another life");
+        assert!(history.learning.is_empty(), "that was another life");
     }
 
     #[test]
@@ -447,6 +457,6 @@ mod tests {
         let history = read(&folder);
         assert_eq!(history.column("loss"), [None, None]);
         assert_eq!(history.column("late"), [None, Some(3.0)]);
-        assert!(!history.told.columns.contains_key("word"));
+        assert!(!history.shown.columns.contains_key("word"));
     }
 }

@@ -1,6 +1,7 @@
 //! A file that only grows by whole records: one `write(2)` each, and a write that the disk cut short is taken back.
 //!
-//! That is what lets a run be killed at any instruction, or its disk fill up, without a reader ever meeting a damaged record in the middle.
+//! So a run may be killed at any instruction, or its disk may fill up, and no reader ever meets a damaged record in the
+//! middle of a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +15,9 @@ use super::TelemetryError;
 pub(crate) struct AppendFile {
     file: File,
     path: PathBuf,
+    /// Bytes of the whole records.
     whole_bytes: u64,
+    /// Whether part of a record lies behind the whole ones.
     torn: bool,
 }
 
@@ -25,7 +28,7 @@ impl AppendFile {
         Ok(Self { file, path: path.to_path_buf(), whole_bytes: 0, torn: false })
     }
 
-    /// Opens the file, or creates it, to append lines after those that are whole: a last one without its end is cut off.
+    /// Opens the file, or creates it, to append lines. A last line without its end is cut off.
     pub(crate) fn continue_lines(path: &Path) -> Result<Self, TelemetryError> {
         let failed = || TelemetryError::file("append to", path);
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed())?;
@@ -34,7 +37,7 @@ impl AppendFile {
         Ok(Self { file, path: path.to_path_buf(), whole_bytes, torn: false })
     }
 
-    /// Creates a file of lines, or opens that of a run that `goes_on`.
+    /// Creates a file of lines or, if the run `goes_on`, opens the one that is there.
     pub(crate) fn of_lines(path: &Path, goes_on: bool) -> Result<Self, TelemetryError> {
         if goes_on { Self::continue_lines(path) } else { Self::create(path) }
     }

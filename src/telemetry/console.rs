@@ -1,7 +1,8 @@
 //! The one way to standard error: a live line at the bottom and whole lines above it, so that neither tears the other.
 //!
-//! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any time. A forked child that
-//! writes through its copy erases the live line and prints its own; the supervisor's next update draws the live line again below.
+//! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any time. A
+//! forked child that writes through its copy erases the live line and prints its own; the supervisor's next update draws
+//! the live line again below.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -23,13 +24,30 @@ pub struct Console {
     shared: Arc<Shared>,
 }
 
+/// What the reader of a console understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Escape codes, which the live line takes.
+    pub live_line: bool,
+    /// Colours.
+    pub colour: bool,
+    /// Signs beyond ASCII.
+    pub unicode: bool,
+}
+
+impl Abilities {
+    /// Those of a modern terminal.
+    pub const ALL: Self = Self { live_line: true, colour: true, unicode: true };
+    /// Those of a file or a pipe.
+    pub const NONE: Self = Self { live_line: false, colour: false, unicode: false };
+}
+
 #[derive(Debug)]
 struct Shared {
+    /// Process id of whoever made the console.
     owner: u32,
     file: File,
-    terminal: bool,
-    colour: bool,
-    unicode: bool,
+    abilities: Abilities,
     state: Mutex<State>,
 }
 
@@ -46,8 +64,8 @@ pub(crate) fn is_capable(file: &impl IsTerminal) -> bool {
 }
 
 impl Console {
-    /// A console on standard error. The live line needs a terminal that understands escape codes (`TERM` set and not `dumb`); colours are
-    /// left out where `NO_COLOR` is set, and signs beyond ASCII where the locale is not UTF-8.
+    /// A console on standard error. The live line needs a terminal that understands escape codes (`TERM` is set and not
+    /// `dumb`). Colours are left out if `NO_COLOR` is set, and signs beyond ASCII if the locale is not UTF-8.
     ///
     /// # Errors
     /// Standard error is closed.
@@ -56,34 +74,34 @@ impl Console {
         let file = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty()).unwrap_or_default();
         let unicode = locale.to_ascii_uppercase().replace('-', "").contains("UTF8");
-        let terminal = is_capable(&file);
-        Self::on(file, terminal, terminal && variable("NO_COLOR").is_empty(), unicode)
+        let live_line = is_capable(&file);
+        Self::on(file, Abilities { live_line, colour: live_line && variable("NO_COLOR").is_empty(), unicode })
     }
 
-    /// A console on any file: `terminal` allows the live line, `colour` and `unicode` say what it may contain.
+    /// A console on any file, whose reader has these abilities.
     ///
     /// # Errors
     /// The file descriptor cannot be duplicated.
-    pub fn on(file: File, terminal: bool, colour: bool, unicode: bool) -> io::Result<Self> {
+    pub fn on(file: File, abilities: Abilities) -> io::Result<Self> {
         let file = without_waiting(file);
         let state = State { output: Output::new(file.try_clone()?), line: None, skipped_lines: 0 };
-        let owner = std::process::id();
-        Ok(Self { shared: Arc::new(Shared { owner, file, terminal, colour, unicode, state: Mutex::new(state) }) })
+        Ok(Self { shared: Arc::new(Shared { owner: std::process::id(), file, abilities, state: Mutex::new(state) }) })
     }
 
     /// Whether a live line is shown.
     pub fn is_terminal(&self) -> bool {
-        self.shared.terminal
+        self.shared.abilities.live_line
     }
 
-    /// What a line may look like now; the width follows the window. One column stays free, because a full line makes terminals wrap.
+    /// What a line may look like now; the width follows the window. One column stays free, because a full line makes
+    /// terminals wrap.
     pub fn look(&self) -> Look {
-        let Shared { colour, unicode, .. } = *self.shared;
+        let Abilities { colour, unicode, .. } = self.shared.abilities;
         Look { width: usize::from(columns(&self.shared.file)) - 1, colour, unicode }
     }
 
-    /// Prints text above the live line. Each line is whole; nothing waits, and what a stuck reader leaves no room for is dropped and
-    /// counted.
+    /// Prints text above the live line. Each line is whole, and nothing waits: lines for which a stuck reader leaves no
+    /// room are dropped and counted.
     pub fn print(&self, text: &str) {
         if !self.is_owner() {
             return self.print_from_child(text);
@@ -107,7 +125,7 @@ impl Console {
         state.output.push(piece.as_bytes());
     }
 
-    /// Shows `line` as the live line; does nothing where there is no terminal. It must not be wider than [`Console::look`] says.
+    /// Shows `line` as the live line, if there is a terminal. It must not be wider than [`Console::look`] says.
     pub fn set_line(&self, line: String) {
         if !self.is_terminal() || !self.is_owner() {
             return;
@@ -130,7 +148,7 @@ impl Console {
         self.state().erase_line();
     }
 
-    /// Waits until everything is written, but not longer than `patience`: for the end of the program.
+    /// Waits until everything is written, but no longer than `patience`. To be called at the end of the program.
     pub fn drain(&self, patience: Duration) {
         if self.is_owner() {
             self.state().output.pump(patience);
@@ -148,7 +166,7 @@ impl Console {
     fn print_from_child(&self, text: &str) {
         let erase = if self.is_terminal() { ERASE_LINE } else { "" };
         let line = format!("{erase}{}\n", text.trim_end_matches('\n'));
-        // One write, no lock: the child's copy of the state belongs to its parent. There is nobody to tell of a failure.
+        // One write and no lock: the child's copy of the state belongs to its parent. A failure could be reported to nobody.
         let _ = (&self.shared.file).write(line.as_bytes());
     }
 }
@@ -170,7 +188,7 @@ impl State {
     }
 }
 
-/// A panic of the supervisor while it drew leaves nothing behind that a later line could trip over.
+/// Takes the lock even if the supervisor panicked while it drew: that leaves nothing that harms a later line.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

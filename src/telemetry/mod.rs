@@ -1,7 +1,7 @@
 //! What a run shows of itself: progress line, event files, `metrics.jsonl`, the verdict on the bottleneck.
 //!
-//! A supervisor creates a [`RunFolder`] and a [`Console`], then feeds [`Sinks`] with a [`Snapshot`] several times a second. Everything runs
-//! in the calling thread and returns at once, so the supervisor may fork between any two calls.
+//! A supervisor creates a [`RunFolder`] and a [`Console`], then feeds [`Sinks`] with a [`Snapshot`] several times a second.
+//! Everything runs in the calling thread and returns at once, so the supervisor may fork between any two calls.
 
 mod append;
 pub mod bottleneck;
@@ -31,7 +31,7 @@ pub mod tensorboard;
 mod videos;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
-pub use console::Console;
+pub use console::{Abilities, Console};
 pub(crate) use console::is_capable;
 pub use error::TelemetryError;
 pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
@@ -50,7 +50,7 @@ pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
 pub use table::Table;
 pub use videos::{Video, videos_in};
 
-/// What `part` is of `whole`; nothing where there is no whole.
+/// `part` as a share of `whole`; 0 if there is no whole.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::append::AppendFile;
-use super::bottleneck::{self, Context, Diagnosis};
+use super::bottleneck::{Clock, Context, Diagnosis, verdict_since};
 use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
@@ -268,12 +268,13 @@ impl Sinks {
         self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
     }
 
-    /// What held the run back while it trained. Actors and learners count what they do when that ends, so what they did is known from the
-    /// `last` moment alone; until that the clock goes on, and whoever evaluates.
+    /// What held the run back while it trained. Actors and learners count an activity when it ends, so what they did is
+    /// known from the `last` moment alone. The clock and the evaluator have gone on since, so their seconds are those at
+    /// the end of training.
     fn verdict(&self, last: &Snapshot) -> Diagnosis {
         let trained = self.trained.as_ref().unwrap_or(last);
         let now = Snapshot { wall_s: trained.wall_s, evaluator_processor_s: trained.evaluator_processor_s, ..last.clone() };
-        bottleneck::verdict_since(self.first.as_ref().unwrap_or(&now), self.learning_started.as_ref(), &now, &self.context)
+        verdict_since(self.first.as_ref().unwrap_or(&now), self.learning_started.as_ref(), &now, Clock::Wall, &self.context)
     }
 
     fn write_metrics(&mut self, snapshot: &Snapshot) {

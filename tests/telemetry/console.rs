@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{FlowArg, tcflow};
-use shoal::telemetry::{Console, Progress, Snapshot, StopReason};
+use shoal::telemetry::{Abilities, Console, Progress, Snapshot, StopReason};
 use tempfile::tempdir;
 
 use crate::support::{all_of, piped_console, sinks_in, snapshot_at, within};
@@ -28,7 +28,7 @@ impl Window {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(&size, None).unwrap();
         fcntl(&pair.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-        let console = Console::on(pair.slave.try_clone().unwrap().into(), true, true, true).unwrap();
+        let console = Console::on(pair.slave.try_clone().unwrap().into(), Abilities::ALL).unwrap();
         let [rows, width] = [24, columns].map(|count| NonZeroU16::new(count).unwrap());
         (Self { master: pair.master.into(), slave: pair.slave, screen: vt100::Parser::new(rows, width, 0) }, console)
     }

@@ -416,7 +416,7 @@ fn alone_counting_threads() {
     let threads = || fs::read_dir("/proc/self/task").unwrap().count();
     let before = threads();
     let terminal = nix::pty::openpty(None, None).unwrap();
-    let console = shoal::telemetry::Console::on(terminal.slave.into(), true, true, true).unwrap();
+    let console = shoal::telemetry::Console::on(terminal.slave.into(), shoal::telemetry::Abilities::ALL).unwrap();
     let mut sinks = sinks_in(&root, console);
     for second in 0..20_u32 {
         sinks.record(&snapshot_at(f64::from(second)));

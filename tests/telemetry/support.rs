@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
-use shoal::telemetry::{Console, Evaluation, EvaluationKind, Metrics, RunFolder, SinkSettings, Sinks, Snapshot};
+use shoal::telemetry::{Abilities, Console, Evaluation, EvaluationKind, Metrics, RunFolder, SinkSettings, Sinks, Snapshot};
 
 /// A console that is no terminal, and what is printed on it.
 pub(crate) fn piped_console() -> (PipeReader, Console) {
     let (reader, writer) = std::io::pipe().unwrap();
-    (reader, Console::on(File::from(OwnedFd::from(writer)), false, false, false).unwrap())
+    (reader, Console::on(File::from(OwnedFd::from(writer)), Abilities::NONE).unwrap())
 }
 
 /// Everything printed; the console and its clones must be gone.

@@ -95,7 +95,7 @@ mod tests {
     use crate::segment::{Description, Region};
     use crate::sync::Ordering;
     use crate::telemetry::bottleneck::Context;
-    use crate::telemetry::{Console, SinkSettings, Snapshot, StopReason};
+    use crate::telemetry::{Abilities, Console, SinkSettings, Snapshot, StopReason};
 
     #[test]
     fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
@@ -106,7 +106,7 @@ mod tests {
         let layout = Plan::new(&config, prepared.algorithm(), &[0], &[]).unwrap().layout;
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
         let folder = RunFolder::create(root.path(), "test", text).unwrap();
-        let console = Console::on(File::create(root.path().join("printed")).unwrap(), false, false, false).unwrap();
+        let console = Console::on(File::create(root.path().join("printed")).unwrap(), Abilities::NONE).unwrap();
         let context = Context::new(config, 1);
         let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
         let mut sinks = Sinks::open(folder, console, settings, None).unwrap();

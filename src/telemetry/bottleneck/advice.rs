@@ -19,14 +19,15 @@ const ASLEEP_FROM: f64 = 0.5;
 const EXCHANGE_FROM: f64 = 0.3;
 /// Parts of a learner's work that take more of its time than this are worth lowering.
 const MUCH_FROM: f64 = 0.2;
-/// Transitions of a flush from which on what a flush costs whatever its size hardly counts.
+/// From this many transitions on, the fixed cost of a flush hardly counts.
 const LARGE_PORTION: usize = 64;
-/// Up to here a pass through some hundred units takes a GPU about as long as one of fewer rows. Measured: docs/networks.md.
+/// Up to this batch, a pass through layers of some hundred units takes a GPU about as long as a pass with fewer rows.
+/// Measured: docs/networks.md.
 const LARGEST_BATCH_ON_GPU: usize = 4_096;
-/// How many times more of something to try.
+/// How many times as much of something to try.
 const FACTOR: usize = 4;
 
-/// Something to try: all its settings together.
+/// Something to try: all its changes together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// The keys to change.
@@ -57,16 +58,16 @@ fn advice(key: &'static str, now: impl fmt::Display, to: impl fmt::Display, why:
     Advice { set: vec![KeyChange { key: key.into(), now: now.to_string(), to: to.to_string() }], why: why.into() }
 }
 
-/// As many as wanted, or as the key allows, if that is more than now.
+/// Advice to raise `key` to `wanted`, or as far as it may go, if that is more than `now`.
 fn more(key: &'static str, now: usize, wanted: usize, why: impl Into<String>) -> Option<Advice> {
     let to = wanted.min(Key::most_of(key));
     (to > now).then(|| advice(key, now, to, why))
 }
 
-/// Ways to speed learning up.
+/// Ways to make learning faster.
 pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice> {
     let config = &context.config;
-    let (count, total_s) = (config.learner.count, period.learner.total_s());
+    let count = config.learner.count;
     let mut all = Vec::new();
     if count > 1 && period.exchange() >= EXCHANGE_FROM {
         all.push(fewer_learners(config, period));
@@ -80,16 +81,17 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
         let why = format!("learners waited {} of their time for a core that actors had", percent(core_wait));
         all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
     }
-    if share(period.learner.compute_s, total_s) >= MUCH_FROM {
+    if share(period.learner.compute_s, period.learner.total_s()) >= MUCH_FROM {
         all.extend(larger_batch(config));
         all.push(smaller_network(config));
     }
     all
 }
 
-/// Of learners on GPUs: what a pass costs there hardly depends on how much goes through it.
+/// A larger batch, for learners on GPUs: the cost of a pass there hardly depends on its size.
 fn larger_batch(config: &Config) -> Option<Advice> {
-    let (now, to) = (config.learner.batch_size, FACTOR * config.learner.batch_size);
+    let now = config.learner.batch_size;
+    let to = FACTOR * now;
     if !config.learner.uses_gpus_alone() || to > LARGEST_BATCH_ON_GPU {
         return None;
     }
@@ -102,44 +104,48 @@ fn larger_batch(config: &Config) -> Option<Advice> {
 }
 
 fn fewer_learners(config: &Config, period: &Period) -> Advice {
-    let (now, batch) = (config.learner.count, config.learner.batch_size);
-    let to = (1..=now / 2).rev().find(|&count| batch.is_multiple_of(count * unit(config))).unwrap_or(1);
+    let now = config.learner.count;
+    let to = (1..=now / 2).rev().find(|&count| can_share_batch(config, count)).unwrap_or(1);
     let why = format!("exchanging gradients and waiting for the slowest learner took {} of their time", percent(period.exchange()));
     advice("learner.count", now, to, why)
 }
 
-/// The next number of learners that can share the batch and that the idle cores can carry. On a GPU the parts of a batch take as long as
-/// the whole.
+/// The next number of learners that can share the batch and that the idle cores can carry. `None` on a GPU, where the
+/// parts of a batch take as long as the whole.
 fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
     if config.learner.uses_gpu() {
         return None;
     }
-    let (now, batch) = (config.learner.count, config.learner.batch_size);
+    let now = config.learner.count;
     let most = now + if idle_cores >= IDLE_FROM { rounded(idle_cores) } else { 0 };
     let is_worth_it = |count: usize| config.transitions_per_learner(count) >= LEAST_TRANSITIONS_PER_LEARNER;
-    (now + 1..=most).find(|&count| batch.is_multiple_of(count * unit(config)) && is_worth_it(count))
+    (now + 1..=most).find(|&count| can_share_batch(config, count) && is_worth_it(count))
 }
 
-/// What cannot be divided between learners.
-fn unit(config: &Config) -> usize {
-    if config.rows() == Rows::Fragments { config.fragments.length_steps } else { 1 }
+/// Whether every one of `count` learners can have an equal share of the batch, of whole rows.
+fn can_share_batch(config: &Config, count: usize) -> bool {
+    let row = if config.rows() == Rows::Fragments { config.fragments.length_steps } else { 1 };
+    config.learner.batch_size.is_multiple_of(count * row)
 }
 
-/// More environments than a batch has fragments keep some waiting, whose policy is older then.
+/// Adds the price of advice for more environments than a batch has fragments: some fragments then wait, and the policy
+/// that made them is older when they are learned from.
 pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
-    let (actors, environments) = (config.actor.count.max(1), config.actor.environments);
-    let asked =
+    let actors = config.actor.count.max(1);
+    let environments = config.actor.environments;
+    let advised =
         |key: &str, now: usize| advice.set.iter().find(|change| change.key == key).and_then(|change| change.to.parse().ok()).unwrap_or(now);
-    let wanted = asked("actor.count", actors) * asked("actor.environments", environments);
+    let wanted = advised("actor.count", actors) * advised("actor.environments", environments);
     if config.rows() == Rows::Fragments && wanted > (actors * environments).max(config.fragments_per_batch()) {
         advice.why += ", and fragments are older when they are learned from, which changes what is learned";
     }
 }
 
-/// Ways to speed acting up.
+/// Ways to make acting faster.
 pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     let actor = &context.config.actor;
-    let (longest, asleep) = (period.longest_of_acting(), period.actors_asleep());
+    let longest = period.longest_of_acting();
+    let asleep = period.actors_asleep();
     let mut all = Vec::new();
     if longest == ENVIRONMENT && asleep >= ASLEEP_FROM {
         let why = format!("environments slept {} of the actors' time, which costs no core", percent(asleep));
@@ -162,7 +168,7 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     all
 }
 
-/// Ways out where nobody waits.
+/// Ways to need less time when no process waits for another.
 pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
     let config = &context.config;
     let idle = period.idle_cores(context);
@@ -178,47 +184,47 @@ pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
 
 fn smaller_network(config: &Config) -> Advice {
     let halved: Vec<usize> = config.network.hidden.iter().map(|&units| (units / 2).max(1)).collect();
-    // Without spaces, so that it can be pasted behind `--set`.
+    // Without spaces, so that users can paste it behind `--set`.
     let [now, to] = [&config.network.hidden, &halved].map(|units| format!("{units:?}").replace(' ', ""));
     advice("network.hidden", now, to, "a smaller network is faster and changes what is learned")
 }
 
-/// The learners are behind: ask less of them.
+/// Fewer samples per insert, for learners that are behind.
 pub(super) fn fewer_samples(ratio: f64) -> Advice {
     let why = "more environment steps for the same updates; each transition is learned from less often, which changes what is learned";
     advice("replay.samples_per_insert", ratio, ratio / 2.0, why)
 }
 
-/// The same, where each batch is learned from several times.
+/// Fewer uses of each batch, for learners that are behind and use it several times.
 pub(super) fn fewer_uses(config: &Config) -> Option<Advice> {
     let (key, now) = config.uses_of_fragments()?;
     let why = "each step is learned from less often, which changes what is learned";
     (now > 1).then(|| advice(key, now, now / 2, why))
 }
 
-/// The learners have time: give them more to do.
+/// More samples per insert, for learners that have time.
 pub(super) fn more_samples(ratio: f64) -> Advice {
     let why = "more updates for the same environment steps; each transition is learned from more often, which changes what is learned";
     advice("replay.samples_per_insert", ratio, ratio * 2.0, why)
 }
 
-/// A ratio for a run without one.
+/// Samples per insert, for a run without a rate limiter.
 pub(super) fn limit_samples(ratio: f64, why: &str) -> Advice {
     advice("replay.samples_per_insert", "\"none\"", ratio, format!("{why}, which changes what is learned"))
 }
 
-/// Keep all fragments, for a run that overwrites some.
+/// Actors that wait, for a run that overwrites fragments which nobody learned from.
 pub(super) fn wait_for_learners() -> Advice {
     advice("fragments.on_full", "drop_oldest", "wait", "actors then wait instead of overwriting what nobody learned from")
 }
 
-/// Let each side run further ahead of the other.
+/// A wider error band, so that each side may run further ahead of the other.
 pub(super) fn wider_band(context: &Context) -> Option<Advice> {
     let now = context.config.effective_error_band()?;
     Some(advice("replay.error_band", now, now * FACTOR as f64, "each side may then run further ahead of the other"))
 }
 
-/// Split one process.
+/// Processes of their own for acting and learning.
 pub(super) fn several_processes(context: &Context) -> Advice {
     let why = "acting and learning then go on side by side, no longer reproducible bit for bit";
     advice("actor.count", context.config.actor.count, 1, why)

@@ -1,8 +1,8 @@
 //! What held a run back, from where its processes spent their time, and which key of the configuration to change.
 //!
-//! Wall time says who waited for whom. Processor time beside it says what kind of time that was: a process that steps environments for all
-//! of its time may compute, may sleep while a simulator elsewhere works, or may wait for a core. More processes help in the second case,
-//! whatever the number of cores, and harm in the third.
+//! Wall time says who waited for whom, and processor time says what kind of time that was. A process that steps
+//! environments all the time may compute, may sleep while a simulator elsewhere works, or may wait for a core. More
+//! processes help in the second case, whatever the number of cores, and harm in the third.
 
 mod advice;
 mod period;
@@ -18,21 +18,23 @@ use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
 use crate::machine::cores;
-use crate::readable::{clock, percent, short};
+use crate::readable::{self, percent, short};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;
 /// When both sides wait, one is the bottleneck if the other waits this many times as much.
 const CLEARLY_MORE: f64 = 2.0;
-/// Free-running: below this many samples per insert transitions are overwritten that were never learned from.
+/// Without a rate limiter, fewer samples per insert than this mean that transitions are overwritten before anybody learns
+/// from them.
 const TOO_FEW_SAMPLES: f64 = 1.0;
-/// Free-running: above this learners repeat old transitions for want of new ones (the default of `replay.samples_per_insert`).
+/// Without a rate limiter, more samples per insert than this mean that learners repeat old transitions for want of new
+/// ones. (It is the default of `replay.samples_per_insert`.)
 const MANY_SAMPLES: f64 = 32.0;
-/// Process time without which shares mean nothing.
+/// With less time of processes than this, shares of it mean nothing.
 const LEAST_TIME_S: f64 = 1.0;
-/// Fragments that nobody learned from are told of from this share on.
+/// From this share on, fragments that were dropped are reported.
 const DROPPED_FROM: f64 = 0.05;
-/// A kind of process that worked for less of the time than this, while processes were replaced, was mostly not there.
+/// Actors or learners that worked for less of the time than this, while processes were replaced, were mostly not there.
 const PRESENT_FROM: f64 = 0.7;
 
 /// What a run was given: the advice depends on it.
@@ -44,19 +46,19 @@ pub struct Context {
     pub cores: usize,
     /// Cores of the machine, whoever may use them.
     pub machine_cores: usize,
-    /// Whether the run fits itself to the machine, and so has had other numbers of actors, too, than `config` may say by now.
+    /// Whether the run fits itself to the machine, so that the number of actors in `config` may be only its latest.
     pub adapts: bool,
 }
 
 impl Context {
-    /// Of a run that begins as `config` says, on a machine of so many cores.
+    /// The context of a run that begins as `config` says, on a machine with this many cores.
     pub fn new(config: Config, cores: usize) -> Self {
         Self { adapts: config.adaptation.enabled, config, cores, machine_cores: cores }
     }
 
-    /// Of a run that begins as `config` says, on the cores that its record has noted.
+    /// The context of a run that begins as `config` says, on the cores that its record has noted.
     pub fn of_run(config: Config, record: &RunRecord) -> Self {
-        // An older program noted neither.
+        // Records of older programs have neither number.
         let cores = record.usable_cores.unwrap_or_else(cores::usable_now);
         Self { machine_cores: record.machine_cores.unwrap_or(cores), ..Self::new(config, cores) }
     }
@@ -114,16 +116,41 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// Judges the time from `started` to `now`. `started` is the first moment from which learning went on steadily: what happened before, such
-/// as filling the replay while learners wait, says nothing about learning. `None` when the run ended before that: then all since `first`
-/// counts, the first moment of this life of the run.
-pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapshot, context: &Context) -> Diagnosis {
-    let period = Period::between(started.unwrap_or(first), now);
+/// The clock by which the time between two moments is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Seconds since the run started.
+    Wall,
+    /// Seconds of training.
+    Training,
+}
+
+impl Clock {
+    fn seconds_at(self, moment: &Snapshot) -> f64 {
+        match self {
+            Self::Wall => moment.wall_s,
+            Self::Training => moment.training_s,
+        }
+    }
+
+    fn seconds_between(self, before: &Snapshot, now: &Snapshot) -> f64 {
+        self.seconds_at(now) - self.seconds_at(before)
+    }
+}
+
+/// Judges the time from `started` to `now`, measured by `clock`.
+///
+/// `first` is the first moment of this life of the run. `started` is the first moment from which learning went on
+/// steadily: what happened before, such as filling the replay while learners wait, says nothing about learning. If the
+/// run ended before that, `started` is `None` and all the time since `first` counts.
+pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapshot, clock: Clock, context: &Context) -> Diagnosis {
+    let period = Period::between(started.unwrap_or(first), now, clock);
     if let Some(verdict) = failures(&period, context) {
         return verdict;
     }
     if started.is_none() || period.actor.total_s() + period.learner.total_s() < LEAST_TIME_S {
-        let (updates, took) = (now.updates.saturating_sub(first.updates), clock(now.wall_s - first.wall_s));
+        let updates = now.updates.saturating_sub(first.updates);
+        let took = readable::clock(clock.seconds_between(first, now));
         let evidence = format!("too short a time to judge, with {updates} updates in {took}");
         return Diagnosis { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
     }
@@ -134,13 +161,13 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
         (_, None) => free_running(&period, context),
     };
     let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
-    // Where actors do not wait, what was dropped is told already.
+    // If actors overwrite instead of waiting, the evidence already names what was dropped.
     if context.config.fragments.on_full == OnFull::Wait && dropped >= DROPPED_FROM {
         let most = context.config.fragments.max_policy_lag_updates;
-        let told = format!("; {} of the fragments were dropped as older than fragments.max_policy_lag_updates = {most}", percent(dropped));
-        verdict.evidence.push_str(&told);
+        let of_age = format!("; {} of the fragments were dropped as older than fragments.max_policy_lag_updates = {most}", percent(dropped));
+        verdict.evidence.push_str(&of_age);
     }
-    // What the algorithm does not know, or contradicts other keys, helps nobody, and neither does what is at its limit already.
+    // Advice must change something, and must be a configuration that the algorithm and the other keys allow.
     let written = context.config.to_toml();
     let override_of = |setting: &KeyChange| format!("{}={}", setting.key, setting.to);
     let is_allowed = |advice: &Advice| Config::parse(&written, "", &advice.set.iter().map(override_of).collect::<Vec<_>>()).is_ok();
@@ -149,7 +176,8 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
     verdict
 }
 
-/// Samples per insert that the rate limiter holds: of fragments, one.
+/// Samples per insert that the rate limiter holds; `None` without one. Fragments for which actors wait are each taken
+/// once.
 fn samples_per_insert(config: &Config) -> Option<f64> {
     match config.rows() {
         Rows::Transitions => config.replay.samples_per_insert,
@@ -157,13 +185,13 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
     }
 }
 
-/// Processes that keep failing leave little time in which anything else could be seen.
+/// The verdict on a run whose processes kept failing, which left too little time to see anything else.
 fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     if context.config.actor.count == 0 {
-        // There is one process, and the run ends with it.
+        // The run has one process and ends with it.
         return None;
     }
-    let presence = |worked_s: f64, count: usize| share(worked_s, period.wall_s * count.max(1) as f64);
+    let presence = |worked_s: f64, count: usize| share(worked_s, period.elapsed_s * count.max(1) as f64);
     let actors = if context.adapts { 1.0 } else { presence(period.actor.total_s(), context.config.actor.count) };
     let learners = presence(period.learner.total_s(), context.config.learner.processes());
     if period.restarts == 0 || actors.min(learners) >= PRESENT_FROM {
@@ -233,7 +261,8 @@ fn free_running(period: &Period, context: &Context) -> Diagnosis {
     all_busy(period, &evidence, context)
 }
 
-/// Fragments that are overwritten where nobody takes them: each is taken once at most, so samples per insert say nothing.
+/// The verdict on a run whose actors overwrite fragments that no learner has taken. Each fragment is taken once at most,
+/// so samples per insert say nothing here.
 fn overwriting(period: &Period, context: &Context) -> Diagnosis {
     let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
@@ -253,7 +282,8 @@ fn overwriting(period: &Period, context: &Context) -> Diagnosis {
             advice.push(advice::wait_for_learners());
             Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice }
         }
-        // Both: actors bring much at once, or what is too old, and more of neither side helps.
+        // If learners waited and fragments were dropped, actors bring many at once, or too old ones: more of neither side
+        // helps.
         _ => all_busy(period, &evidence, context),
     }
 }

@@ -1,7 +1,7 @@
 //! What happened between two snapshots, as shares of time.
 
 use super::super::{ActorTime, LearnerTime, Snapshot};
-use super::{Context, WAITING_FROM, share};
+use super::{Clock, Context, WAITING_FROM, share};
 use crate::readable::percent;
 
 pub(super) const ENVIRONMENT: &str = "stepping environments";
@@ -14,7 +14,7 @@ const PUBLISH: &str = "publishing";
 
 /// The part of a run that is judged.
 pub(super) struct Period {
-    pub(super) wall_s: f64,
+    pub(super) elapsed_s: f64,
     pub(super) inserted: u64,
     pub(super) sampled: u64,
     /// Fragments from which nobody learned.
@@ -23,12 +23,14 @@ pub(super) struct Period {
     pub(super) actor: ActorTime,
     pub(super) learner: LearnerTime,
     evaluator_processor_s: f64,
-    /// Of the machine, whoever had it: over all of the training, or as whoever read the moments from a file has it.
+    /// Share of the time of the machine's cores that anybody computed: over all of the training or, if the moments were
+    /// read from a file, as the later one has it.
     machine_busy_share: Option<f64>,
 }
 
 impl Period {
-    pub(super) fn between(before: &Snapshot, now: &Snapshot) -> Self {
+    /// The time from `before` to `now`, measured by `clock`.
+    pub(super) fn between(before: &Snapshot, now: &Snapshot, clock: Clock) -> Self {
         let (a, b) = (&now.actor_time, &before.actor_time);
         let actor = ActorTime {
             environment_s: a.environment_s - b.environment_s,
@@ -49,7 +51,7 @@ impl Period {
             core_wait_s: a.core_wait_s - b.core_wait_s,
         };
         Self {
-            wall_s: now.wall_s - before.wall_s,
+            elapsed_s: clock.seconds_between(before, now),
             inserted: now.inserted.saturating_sub(before.inserted),
             sampled: now.sampled.saturating_sub(before.sampled),
             dropped: now.dropped_fragments.saturating_sub(before.dropped_fragments),
@@ -57,42 +59,42 @@ impl Period {
             actor,
             learner,
             evaluator_processor_s: now.evaluator_processor_s - before.evaluator_processor_s,
-            // What was read back from a file has the share alone.
+            // A moment that was read from a file has the share alone.
             machine_busy_share: now.effort_in_training.machine_time.busy_share().or(now.machine_busy_share),
         }
     }
 
     /// Cores that the run computed on, on average.
     pub(super) fn used_cores(&self) -> f64 {
-        share(self.actor.processor_s + self.learner.processor_s + self.evaluator_processor_s, self.wall_s)
+        share(self.actor.processor_s + self.learner.processor_s + self.evaluator_processor_s, self.elapsed_s)
     }
 
-    /// Of `cores`, those that the run had no need of, on average: a process that waits for a core could use one more.
+    /// How many of `cores` the run had no need of, on average. A process that waits for a core could use one more.
     pub(super) fn spare_cores(&self, cores: usize) -> f64 {
-        let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.wall_s);
+        let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.elapsed_s);
         (cores as f64 - self.used_cores() - wanted).max(0.0)
     }
 
-    /// Of those that the run may use, the ones that no other program used either: no more than were idle in the whole machine.
+    /// Cores that neither the run nor another program used, on average: no more than were idle in the whole machine.
     pub(super) fn idle_cores(&self, context: &Context) -> f64 {
         let spare = self.spare_cores(context.cores);
         self.machine_busy_share.map_or(spare, |busy| spare.min(context.machine_cores as f64 * (1.0 - busy)))
     }
 
-    /// Of the time in which actors and learners could have run, the share in which they had no core.
+    /// Share of the time in which actors and learners could have run and had no core.
     pub(super) fn core_wait_share(&self) -> f64 {
         let waited_s = self.actor.core_wait_s + self.learner.core_wait_s;
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
     }
 
-    /// Of the time in which actors did not wait for the rate limiter, the share in which they needed no core either:
-    /// environments that sleep.
+    /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their environments
+    /// slept.
     pub(super) fn actors_asleep(&self) -> f64 {
         let busy_s = self.actor.total_s() - self.actor.limiter_wait_s;
         share(busy_s - self.actor.processor_s - self.actor.core_wait_s, busy_s).max(0.0)
     }
 
-    /// Of the learners' time, the share that exchanging gradients took.
+    /// Share of the learners' time that exchanging gradients took.
     pub(super) fn exchange(&self) -> f64 {
         share(self.learner.exchange_s, self.learner.total_s())
     }
@@ -102,8 +104,8 @@ impl Period {
         longest(&self.actor_parts()).0
     }
 
-    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`;
-    /// what takes long because the cores are taken is named.
+    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`, and how long they waited for a core
+    /// if that was long.
     pub(super) fn actor_work(&self) -> String {
         let work = work("actors", &self.actor_parts(), self.actor.total_s());
         if self.actor.processor_s <= 0.0 {

@@ -32,7 +32,7 @@ fn run(actor: [f64; 4], learner: [f64; 5]) -> Snapshot {
 }
 
 fn judge(snapshot: &Snapshot, context: &Context) -> Diagnosis {
-    verdict_since(&Snapshot::default(), Some(&Snapshot::default()), snapshot, context)
+    verdict_since(&Snapshot::default(), Some(&Snapshot::default()), snapshot, Clock::Wall, context)
 }
 
 /// The keys of the advice with the values to try, in order.
@@ -232,7 +232,7 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
         verdict.to_string(),
         "held back by failures: processes failed 9 times, and actors worked only 7 % of the time; run.log says how they failed"
     );
-    let before_learning = verdict_since(&Snapshot::default(), None, &failing, &context());
+    let before_learning = verdict_since(&Snapshot::default(), None, &failing, Clock::Wall, &context());
     assert_eq!(before_learning.bottleneck, Bottleneck::Failures, "also before the first update");
     assert_eq!(judge(&run, &context()).bottleneck, Bottleneck::Actors);
     let one_death = Snapshot { restarts: 1, ..super::tests::run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
@@ -249,10 +249,10 @@ fn a_run_that_hardly_began_is_not_judged() {
     assert_eq!(short.to_string(), "no bottleneck to name: too short a time to judge, with 5000 updates in 0:25");
     // Both sides waited, for the first transitions and for the first update.
     let start_up = run([10.0, 15.0, 4.0, 71.0], [3.0, 6.0, 0.0, 0.0, 16.0]);
-    assert_eq!(verdict_since(&Snapshot::default(), None, &start_up, &context()).bottleneck, Bottleneck::Unknown);
+    assert_eq!(verdict_since(&Snapshot::default(), None, &start_up, Clock::Wall, &context()).bottleneck, Bottleneck::Unknown);
     // What its earlier lives did, and how often processes failed in them, is nothing that this one did.
     let first = Snapshot { wall_s: 18_000.0, updates: 1_000_000, restarts: 9, ..Snapshot::default() };
-    let resumed = verdict_since(&first, None, &Snapshot { wall_s: 18_003.0, ..first.clone() }, &context());
+    let resumed = verdict_since(&first, None, &Snapshot { wall_s: 18_003.0, ..first.clone() }, Clock::Wall, &context());
     assert_eq!(resumed.to_string(), "no bottleneck to name: too short a time to judge, with 0 updates in 0:03");
 }
 
@@ -261,7 +261,8 @@ fn the_time_before_learning_does_not_count() {
     let filling = run([50.0, 20.0, 5.0, 0.0], [0.0, 0.0, 0.0, 0.0, 75.0]);
     let end = Snapshot { wall_s: 50.0, ..run([60.0, 35.0, 9.0, 71.0], [3.0, 20.0, 0.0, 1.0, 76.0]) };
     assert_eq!(judge(&end, &context()).bottleneck, Bottleneck::RateLimiter);
-    assert_eq!(verdict_since(&Snapshot::default(), Some(&filling), &end, &context()).bottleneck, Bottleneck::Learners);
+    let since_filling = verdict_since(&Snapshot::default(), Some(&filling), &end, Clock::Wall, &context());
+    assert_eq!(since_filling.bottleneck, Bottleneck::Learners);
 }
 
 #[test]
