@@ -1,9 +1,9 @@
-//! Numbers as people read them, three significant digits with a prefix, durations with colons; and messages by their first line.
+//! Numbers and durations as people read them, and messages by their first line.
 
 /// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
 pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
-    // The limits lie where rounding to three digits would otherwise show 1000 of a unit.
+    // A larger unit begins where rounding to three digits would show 1000 of the smaller one.
     let (scaled, prefix) = match magnitude {
         m if m < 999.5 => (value, ""),
         m if m < 999.5e3 => (value / 1e3, "k"),
@@ -23,7 +23,7 @@ pub(crate) fn short(value: f64) -> String {
     format!("{text}{prefix}")
 }
 
-/// A return: fixed decimals, so that the column does not jump.
+/// A return, with a fixed number of decimals at each size, so that a line that changes does not jump.
 pub(crate) fn score(value: f64) -> String {
     match value.abs() {
         s if s < 9.995 => format!("{value:.2}"),
@@ -54,12 +54,12 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// So many of something that has a regular plural: `1 core`, `3,000 evaluations`.
+/// A count of something with a regular plural: `1 core`, `3,000 evaluations`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// The first line of a message, and what explains it below, such as a traceback.
+/// The first line of a message, and the lines below that explain it, such as a traceback.
 pub(crate) fn headline_and_details(message: &str) -> (&str, &str) {
     message.split_once('\n').unwrap_or((message, ""))
 }

@@ -22,10 +22,10 @@ pub enum RunName {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunNameError {
-    /// It is not the folder of a run.
+    /// The folder is not one of a run.
     #[error(transparent)]
     Folder(#[from] TelemetryError),
-    /// The run is over.
+    /// The run has ended.
     #[error(
         "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached, `shoal evaluate {folder}` plays it, and \
          `shoal resume {folder}` goes on with it where it left a checkpoint"
@@ -36,7 +36,7 @@ pub enum RunNameError {
         /// How it ended.
         reason: String,
     },
-    /// Its supervisor was killed.
+    /// The supervisor was killed.
     #[error(
         "the run in {folder} is gone: its supervisor, process {pid}, was killed before it could note an end; if it \
          wrote a checkpoint, `shoal resume {folder}` goes on from there (one in another container, or on another machine, is seen from \
@@ -48,7 +48,7 @@ pub enum RunNameError {
         /// Process id that the supervisor had.
         pid: u32,
     },
-    /// Its supervisor lives, and is not announced here.
+    /// The supervisor lives, and the run is not announced here.
     #[error(
         "the run in {folder} is not announced here, though its supervisor, process {pid}, lives: it is just beginning, and can be named in \
          a moment; or it was started with another XDG_RUNTIME_DIR, and is seen with that one alone; or this is a copy of its folder"
@@ -68,10 +68,11 @@ impl From<OsString> for RunName {
 }
 
 impl RunName {
-    /// The process id of the supervisor. That a process id has such a run is for the caller to find out; behind a folder there is one.
+    /// The process id of the supervisor. A process id that the user named is not checked here; the run of a folder is
+    /// checked to be announced.
     ///
     /// # Errors
-    /// The folder is not one of a run, or the run is over.
+    /// The folder is not one of a run, or its run is not announced here.
     pub fn supervisor(&self, registry: &Registry) -> Result<u32, RunNameError> {
         let path = match self {
             Self::Supervisor(pid) => return Ok(*pid),
@@ -83,7 +84,6 @@ impl RunName {
         if announced(registry, &folder, &record).is_some() {
             return Ok(pid);
         }
-        // As it can be typed.
         let folder = word(path);
         Err(match record.finished {
             Some(finished) => RunNameError::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
@@ -93,17 +93,17 @@ impl RunName {
     }
 }
 
-/// The entry of the run in `folder`, of which its `record` tells, if that is still announced.
+/// The registry's entry of the run in `folder`, which has this `record`, if the run is still announced.
 pub fn announced(registry: &Registry, folder: &RunFolder, record: &RunRecord) -> Option<Entry> {
     let entry = registry.find(record.supervisor_pid).ok()?;
     let path = Path::new(&entry.record.run_folder);
-    // A process id may have come to another run since, and a folder may be a copy of the run's.
-    let is_it = match path.canonicalize() {
+    // Another run may have the process id by now, and the folder may be a copy.
+    let is_this_run = match path.canonicalize() {
         Ok(path) => path == folder.path(),
-        // Moved while its run goes on: the record has the name that it began with.
+        // The folder was moved while the run goes on: the record has its first name.
         Err(_) => path.file_name() == Some(record.id.as_ref()),
     };
-    is_it.then_some(entry)
+    is_this_run.then_some(entry)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How often transitions are drawn when the batch changes.
+//! How the samples per insert follow a change of the batch.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// Each transition is drawn as often as before, so a larger batch makes fewer updates.
+    /// Samples per insert stay: each transition is drawn as often as before, so a larger batch makes fewer updates.
     SamplesPerInsert,
-    /// There are as many updates per environment step as before, so a larger batch draws each transition more often.
+    /// Updates per environment step stay, so a larger batch draws each transition more often.
     UpdatesPerStep,
 }
 
 impl Hold {
-    /// The samples per insert with `batch_size`, when they are `configured_ratio` with the `configured` one.
-    pub fn samples_per_insert(self, configured_ratio: f64, configured: usize, batch_size: usize) -> f64 {
+    /// The samples per insert with `batch_size`, given that they are `configured_ratio` with `configured_batch_size`.
+    pub fn samples_per_insert(self, configured_ratio: f64, configured_batch_size: usize, batch_size: usize) -> f64 {
         match self {
             Self::SamplesPerInsert => configured_ratio,
-            Self::UpdatesPerStep => configured_ratio * batch_size as f64 / configured.max(1) as f64,
+            Self::UpdatesPerStep => configured_ratio * batch_size as f64 / configured_batch_size.max(1) as f64,
         }
     }
 }

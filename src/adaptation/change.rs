@@ -11,9 +11,9 @@ use super::statistics::Summary;
 /// A setting to put in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// All of it.
+    /// The whole setting.
     pub setting: Setting,
-    /// Why, for people.
+    /// Why it is to be put in force, for people.
     pub reason: Reason,
 }
 
@@ -21,61 +21,61 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A neighbour is tried, in this round of its probe.
+    /// A candidate is tried, in this round of its probe.
     Trying {
-        /// Counted from one.
+        /// Number of the round, from 1.
         round: u32,
     },
     /// Home is measured again, to compare with.
     Comparing,
-    /// The neighbour is better.
+    /// The candidate is better.
     Gain {
-        /// By this share.
+        /// Its gain as a share of home.
         gain: f64,
     },
-    /// The neighbour is not better by enough.
+    /// The candidate is not better by enough.
     TooLittleGain {
-        /// What was measured.
+        /// Its gain as a share of home.
         gain: f64,
-        /// What would have been enough.
+        /// The gain that would have been enough.
         needed: f64,
     },
-    /// The neighbour costs too much of one of two rates.
+    /// The candidate costs too much of one of two rates.
     Costs {
-        /// The rate.
+        /// Name of the rate.
         rate: &'static str,
-        /// What was measured.
+        /// Its loss as a share of home.
         cost: f64,
     },
-    /// A process could not be started, or failed again and again.
+    /// A process could not be started, or failed again and again; the message says how.
     ProcessFailed(String),
     /// Too little memory is left.
     Memory {
-        /// The share that is used.
+        /// Share of the memory that is used.
         used: f64,
-        /// The share up to which that is accepted.
+        /// Share of the memory that may be used.
         limit: f64,
     },
-    /// The run may use other cores than before.
+    /// The run may use another number of cores.
     Cores {
-        /// Before.
+        /// Number before.
         before: usize,
-        /// From now on.
+        /// Number from now on.
         now: usize,
     },
-    /// The objective at home has become another one.
+    /// The objective at home has drifted from what it was.
     Drift,
-    /// Processes crashed again and again.
+    /// Disturbances, such as crashes, came again and again.
     Disturbed {
-        /// How often.
+        /// How many there were.
         times: u32,
     },
     /// The setting was not put in force, or nothing was learned with it.
     NothingMeasured {
-        /// For how long.
+        /// For how many windows.
         windows: u32,
     },
-    /// The run is so far that nothing is tried any more.
+    /// The run is past the steps in which settings are tried.
     Frozen,
     /// The run has ended.
     RunEnded,
@@ -117,37 +117,37 @@ impl Serialize for Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The neighbour became home.
+    /// The candidate became home.
     Accepted,
-    /// Home stays.
+    /// The candidate was judged, and home stays.
     Rejected,
-    /// Home stays, and nothing was judged.
+    /// The probe ended without a judgement and home stays; or an accepted candidate could not be kept.
     Abandoned,
 }
 
 /// A probe that has ended: one line of `adaptation.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
-    /// Seconds since the run began, at its end.
+    /// Seconds from the start of the run to the end of the probe.
     pub wall_s: f64,
     /// The knobs that were turned: one, or two at once.
     pub knobs: Vec<Knob>,
     /// Home.
     pub from: Setting,
-    /// The neighbour.
+    /// The candidate.
     pub to: Setting,
     /// What was compared.
     pub objective: Objective,
     /// Rounds that were completed.
     pub rounds: u32,
-    /// The objective at home before each of them; absent before the first.
+    /// The objective at home before each completed round; absent without one.
     pub before: Option<Summary>,
-    /// At the neighbour.
+    /// The objective at the candidate; absent without a completed round.
     pub tried: Option<Summary>,
-    /// At home again.
+    /// The objective at home after each completed round; absent without one.
     pub after: Option<Summary>,
-    /// How it ended.
+    /// How the probe ended.
     pub verdict: Verdict,
-    /// Why so.
+    /// Why it ended so.
     pub reason: Reason,
 }

@@ -1,4 +1,4 @@
-//! Whether the machine has changed: the objective at home drifts away from what it was when home was new.
+//! Whether the machine has changed, so that the objective at home drifts away from what it was when home was new.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use super::statistics::median;
 
 /// Windows over which the objective has to differ.
 const WINDOWS: usize = 30;
-/// Each of so many parts of them has to differ on its own, so that a short interruption is no drift.
+/// Parts of these windows, each of which has to differ on its own, so that a short interruption is no drift.
 const PARTS: usize = 3;
-/// By how much it has to differ, as a share of what it was.
+/// The least difference that is a drift, as a share of what the objective was.
 const DRIFT: f64 = 0.2;
 
 /// Watches the objective at home. A single window scatters by a tenth and more, so medians are compared.
@@ -21,7 +21,8 @@ pub(super) struct DriftWatch {
 }
 
 impl DriftWatch {
-    /// Adds a window at home; whether the latest ones all differ from the first in the same direction.
+    /// Adds the `objective` of a window at home, and returns whether it has drifted: all parts of the latest windows differ
+    /// from the first windows in the same direction.
     pub(super) fn add(&mut self, objective: f64) -> bool {
         let Some(reference) = self.reference else {
             self.first.push(objective);

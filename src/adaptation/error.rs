@@ -22,7 +22,7 @@ pub enum AdaptationError {
         /// The key that the range is of.
         key: &'static str,
     },
-    /// The setting to begin with is outside of a range.
+    /// The first setting is outside of a range.
     #[error("`{key}` begins at {value}, outside of its range from {low} to {high}; set it within, or widen the range")]
     StartOutside {
         /// The key.

@@ -1,15 +1,15 @@
 //! Whether a setting is better than home, from the rounds of a probe.
 //!
-//! A round is A-B-A: windows at home, at the setting that is tried, and at home again. The setting has to exceed the windows before as well
-//! as those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
+//! A round is A-B-A: windows at home, at the candidate, and at home again. The candidate has to exceed the windows before
+//! as well as those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
 //!
-//! Windows scatter, and a gain that has to be three median absolute deviations is often too small to be seen in five of them; so one round
-//! decides what is clear, and what is not gets another. With all rounds put together, a gain is uncertain by about the deviation divided by
-//! the root of their number, the *doubt*. A setting is
+//! Windows scatter. A gain that has to be three median absolute deviations is often too small to be seen in five of them.
+//! So one round decides what is clear, and the rest gets another round. With all rounds put together, a gain is uncertain
+//! by about the deviation divided by the root of the number of rounds, the *doubt*. A candidate is
 //!
-//! - accepted when its gain is at least 5 % and three doubts: with one round, three deviations;
+//! - accepted when its gain is at least 5 % and three doubts (with one round: three deviations);
 //! - rejected when even a gain of one doubt more would be less than 5 %;
-//! - and looked at again otherwise. After the last round two doubts are enough, and everything less is rejected.
+//! - tried again otherwise. After the last round two doubts are enough, and everything less is rejected.
 
 use super::change::Reason;
 use super::objective::Objective;
@@ -18,13 +18,13 @@ use super::statistics::{Summary, median};
 use super::waiting::Side;
 use super::window::Window;
 
-/// The least gain for which a setting is changed, and the largest cost of it that is borne.
+/// The least gain for which a setting is changed, and the largest cost that is accepted for it.
 const WORTHWHILE: f64 = 0.05;
-/// Doubts that a gain has to exceed, and a cost to count as one.
+/// Doubts that a gain has to reach, and that a cost has to exceed to be proven.
 const DOUBTS: f64 = 3.0;
-/// The same for a gain when no further round follows.
+/// Doubts that a gain has to reach after the last round.
 const LAST_DOUBTS: f64 = 2.0;
-/// Rounds after which it is decided.
+/// The last round, after which the candidate is accepted or rejected.
 const MOST_ROUNDS: u32 = 8;
 
 /// What the rounds of a probe have shown.
@@ -32,11 +32,11 @@ const MOST_ROUNDS: u32 = 8;
 pub(super) struct Evidence {
     /// Windows at home before each round.
     before: Vec<Window>,
-    /// Windows at the setting that is tried.
+    /// Windows at the candidate.
     tried: Vec<Window>,
     /// Windows at home after each round.
     after: Vec<Window>,
-    /// Those of the last round: what comes before a round mostly came after the one before.
+    /// Windows at home after the last round. Those after the rounds before are mostly in `before`, too.
     latest: Vec<Window>,
     rounds: u32,
 }
@@ -49,13 +49,13 @@ pub(super) enum Judgement {
     LookAgain,
 }
 
-/// How a rate compares with the same at home.
+/// How a rate at the candidate compares with the rate at home.
 struct Comparison {
-    /// What it is more than before and after, whichever was more.
+    /// What it has more than home before or home after, whichever was more; as a share.
     gain: f64,
-    /// What it is more than at home altogether.
+    /// What it has more than home before and after together; as a share.
     over_home: f64,
-    /// How uncertain both are.
+    /// How uncertain both shares are.
     doubt: f64,
 }
 
@@ -72,7 +72,7 @@ impl Evidence {
         self.rounds
     }
 
-    /// The objective before, at the setting that was tried, and after.
+    /// The objective at home before, at the candidate, and at home after.
     pub(super) fn summaries(&self, objective: Objective) -> [Option<Summary>; 3] {
         [&self.before, &self.tried, &self.after].map(|windows| {
             let values: Vec<f64> = windows.iter().map(|window| objective.value(window)).collect();
@@ -80,7 +80,7 @@ impl Evidence {
         })
     }
 
-    /// What to remember of a setting that was rejected.
+    /// What to remember of the candidate when it is rejected.
     pub(super) fn seen(&self, objective: Objective) -> Option<Seen> {
         let comparison = self.compare(|window| objective.value(window))?;
         Some(Seen { gain: comparison.over_home, freed: Side::freed(&self.tried) })
@@ -100,7 +100,7 @@ impl Evidence {
         for rate in objective.guarded() {
             let Some(Comparison { over_home, doubt, .. }) = self.compare(rate.of) else { continue };
             let cost = -over_home;
-            // One round shows a cost by chance too often, since there are two rates to show it in.
+            // One round shows a cost by chance too often, since either of two rates may show it.
             let is_proven = self.rounds > 1 && cost > WORTHWHILE.max(DOUBTS * doubt);
             if is_proven || is_last && cost > WORTHWHILE {
                 return Judgement::Reject(Reason::Costs { rate: rate.name, cost });
@@ -110,11 +110,13 @@ impl Evidence {
         if is_enough && is_free { Judgement::Accept(Reason::Gain { gain }) } else { Judgement::LookAgain }
     }
 
-    /// Compares by `rate`; `None` where home did nothing, to which nothing compares.
+    /// Compares the candidate with home by `rate`; `None` if the rate at home is zero, to which nothing compares.
     fn compare(&self, rate: impl Fn(&Window) -> f64) -> Option<Comparison> {
         let middle = |windows: &[Window]| median(windows.iter().map(&rate)).filter(|&middle| middle > 0.0);
         let home = [self.before.as_slice(), &self.latest].concat();
-        let (at_home, before, after) = (middle(&home)?, middle(&self.before)?, middle(&self.after)?);
+        let at_home = middle(&home)?;
+        let before = middle(&self.before)?;
+        let after = middle(&self.after)?;
         let tried = middle(&self.tried).unwrap_or(0.0);
         let scatter =
             |windows: &[Window], middle: f64| windows.iter().map(|window| (rate(window) / middle - 1.0).abs()).collect::<Vec<_>>();
@@ -147,7 +149,7 @@ mod tests {
         [0.90, 0.94, 1.0, 1.06, 1.10].map(window).to_vec()
     }
 
-    /// What follows from rounds with these rates at home and at the setting that is tried.
+    /// What follows from rounds with these windows at home and at the candidate.
     fn judged(objective: Objective, home: &[Window], tried: &[Window], rounds: u32) -> Judgement {
         let mut evidence = Evidence::default();
         (0..rounds).for_each(|_| evidence.add_round(home, tried, home));

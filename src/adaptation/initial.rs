@@ -1,11 +1,11 @@
-//! The setting to begin with where the configuration says `auto`: a guess that needs no measurement.
+//! The setting to begin with if the configuration says `auto`: a guess that needs no measurement.
 
-/// What an algorithm learns from, which says what a usual batch is.
+/// What an algorithm learns from, which decides the usual size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchKind {
     /// Transitions drawn again and again, with one network to train (DQN).
     Values,
-    /// The same with a policy and critics (DDPG, TD3, SAC).
+    /// Transitions drawn again and again, with a policy and critics to train (DDPG, TD3, SAC).
     ActorCritic,
     /// Fragments of this many steps, each taken once (APPO, PPO).
     Fragments {
@@ -14,16 +14,17 @@ pub enum BatchKind {
     },
 }
 
-/// With fewer transitions of a batch for each, several learners hardly do more updates than one: exchanging gradients takes what they save.
-/// Measured: docs/performance.md.
+/// Transitions of a batch that each of several learners should have. With fewer, they hardly do more updates than one:
+/// exchanging gradients takes the time that they save. Measured: docs/performance.md.
 pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
-/// Actors for every core when they mostly sleep. Many more would be no slower, but each is a process with memory of its own.
+/// Actors for every core if their environments mostly sleep. Many more would be no slower, but each is a process with memory
+/// of its own.
 const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
-/// Actors to begin with: every core that no learner has, since a second process on a core only takes turns with the first.
+/// Actors to begin with: one for every core that no learner has, since two processes on a core only take turns.
 ///
-/// An environment of which nothing is known is taken to compute. If it sleeps, learners wait, which is seen after a few windows; the other
-/// way round, too many actors would slow learners down and look busy.
+/// An environment of which nothing is known is taken to compute. If it sleeps after all, learners wait, which is seen after
+/// a few windows. The opposite mistake is harder to see: too many actors would slow learners down and look busy.
 pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) -> usize {
     if environments_sleep {
         return usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE;
@@ -31,9 +32,10 @@ pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) ->
     usable_cores.saturating_sub(learners).max(1)
 }
 
-/// The batch to begin with: what the algorithms' authors and our presets use, since that is known to learn, and more only where several
-/// learners would have too little each. The tuner makes it larger where that is faster; whether it still learns as well is for the ranges.
-/// At most `most`, if that is possible.
+/// The batch to begin with, in transitions: what the algorithms' authors and our presets use, since that is known to learn,
+/// and more only if several learners would have too little each. It is at most `most`, if that is possible.
+///
+/// The tuner makes the batch larger if that is faster. Its range has to keep it in sizes with which the algorithm learns.
 pub fn batch_size(kind: BatchKind, learners: usize, most: usize) -> usize {
     let usual = match kind {
         BatchKind::Values => 64,

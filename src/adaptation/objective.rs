@@ -9,18 +9,18 @@ use super::window::Window;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
-    /// Transitions learned from per second: the rate limiter makes the environment steps follow.
+    /// Transitions learned from per second. The rate limiter makes the environment steps follow.
     #[serde(rename = "trained_per_second")]
     LearnedPerSecond,
-    /// The geometric mean of environment steps per second and update frame rate, neither of which may be bought with the other.
+    /// The geometric mean of environment steps per second and update frame rate. Neither may be bought with the other.
     BothRates,
 }
 
 impl Objective {
-    /// What suits a run that holds `samples_per_insert` transitions sampled per transition inserted, or runs free without.
+    /// The objective of a run with this `samples_per_insert`, `None` if no rate limiter holds one.
     ///
-    /// Where the updates per step stay while the batch grows, more transitions are trained with every doubling, and the run becomes slower
-    /// all the same: then both rates count.
+    /// If the updates per step stay while the batch grows, every doubling trains more transitions, and yet the run becomes
+    /// slower: then both rates count.
     pub fn of_run(samples_per_insert: Option<f64>, hold: Hold) -> Self {
         match (samples_per_insert, hold) {
             (Some(_), Hold::SamplesPerInsert) => Self::LearnedPerSecond,
@@ -28,7 +28,7 @@ impl Objective {
         }
     }
 
-    /// Its value in a window.
+    /// The value of the objective in a window.
     pub fn value(self, window: &Window) -> f64 {
         match self {
             Self::LearnedPerSecond => window.learned_per_s,

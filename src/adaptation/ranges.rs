@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::AdaptationError;
 use super::setting::{Knob, Setting};
 
-/// From this many actors on, the next number is a quarter away instead of one: of 32 actors, one more or less cannot be measured.
+/// From this many actors on, a near stride is a quarter instead of one: of 32 actors, one more or less cannot be measured.
 const ACTORS_BY_QUARTERS_FROM: usize = 8;
 
 /// The way in which a knob is turned.
@@ -25,29 +25,29 @@ impl Direction {
 /// How far a knob is turned at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stride {
-    /// To a neighbour: one actor, or a quarter of many; twice or half the environments or the batch.
+    /// By one actor, or a quarter of many; to twice or half the environments or the batch.
     Near,
-    /// Further: twice or half the actors; four times or a quarter of the environments or the batch.
+    /// To twice or half the actors; to four times or a quarter of the environments or the batch.
     Far,
 }
 
 /// One knob turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Which.
+    /// Which knob is turned.
     pub knob: Knob,
-    /// Which way.
+    /// Which way it is turned.
     pub direction: Direction,
-    /// How far.
+    /// How far it is turned.
     pub stride: Stride,
 }
 
 /// The values that a knob may take, both ends included. With equal ends it is fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The lowest.
+    /// The lowest value.
     pub low: usize,
-    /// The highest.
+    /// The highest value.
     pub high: usize,
 }
 
@@ -57,7 +57,7 @@ impl Range {
         Self { low: value, high: value }
     }
 
-    /// Whether it has one value.
+    /// Whether the range has one value.
     pub const fn is_fixed(self) -> bool {
         self.low == self.high
     }
@@ -66,11 +66,11 @@ impl Range {
 /// The range of every knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranges {
-    /// Of the actors.
+    /// Range of the number of actors.
     pub actors: Range,
-    /// Of the environments of each actor.
+    /// Range of the environments of each actor.
     pub environments: Range,
-    /// Of the transitions per update.
+    /// Range of the transitions per update.
     pub batch_size: Range,
 }
 
@@ -94,13 +94,15 @@ impl Ranges {
         }
     }
 
-    /// Whether every range is one, and `start` lies within.
+    /// Checks that every range is one, and that `start` lies within.
     ///
     /// # Errors
-    /// A range with its ends the wrong way round or from zero; a start outside.
+    /// The ends of a range are the wrong way round, a range begins at zero, or `start` lies outside.
     pub fn check(&self, start: Setting) -> Result<(), AdaptationError> {
         for knob in Knob::ALL {
-            let (Range { low, high }, key, value) = (self.of(knob), knob.key(), start.value(knob));
+            let Range { low, high } = self.of(knob);
+            let key = knob.key();
+            let value = start.value(knob);
             if low > high {
                 return Err(AdaptationError::Reversed { key, low, high });
             }
@@ -114,10 +116,10 @@ impl Ranges {
         Ok(())
     }
 
-    /// Where `turn` leads from `setting`; `None` at the end of the knob's range.
+    /// The setting to which `turn` leads from `setting`; `None` at the end of the knob's range.
     ///
-    /// Environments and batches are multiplied: what they cost grows by what is done at once, so that equal steps would be large at first
-    /// and then too small to measure. Small numbers of actors are counted, since twice as many may be far beyond the cores.
+    /// Environments and batches are multiplied, since equal steps would be large at first and too small to measure later.
+    /// Small numbers of actors are counted, since twice as many may be far beyond the cores.
     pub fn turned(&self, setting: Setting, turn: Turn) -> Option<Setting> {
         use Direction::{Down, Up};
         use Stride::{Far, Near};
@@ -127,7 +129,7 @@ impl Ranges {
             (Knob::Actors, Near, Up) if value < ACTORS_BY_QUARTERS_FROM => value + 1,
             (Knob::Actors, Near, Up) => value.saturating_add((value + 2) / 4),
             (Knob::Actors, Near, Down) if value <= ACTORS_BY_QUARTERS_FROM => value - 1,
-            // The way back from a quarter more is a fifth.
+            // A fifth less is the way back from a quarter more.
             (Knob::Actors, Near, Down) => value - (value + 2) / 5,
             (Knob::Actors, Far, Up) | (_, Near, Up) => value.saturating_mul(2),
             (Knob::Actors, Far, Down) | (_, Near, Down) => value / 2,

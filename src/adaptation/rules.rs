@@ -1,33 +1,33 @@
-//! What a tuner keeps to.
+//! The rules that a tuner keeps to.
 
 use super::error::AdaptationError;
 use super::objective::Objective;
 use super::ranges::Ranges;
 use super::trial::LEG_WINDOWS;
 
-/// Windows to settle for which a round has time.
+/// The most windows to settle for which a round has time.
 const MOST_SETTLING_WINDOWS: u32 = 60;
 
-/// What a tuner keeps to.
+/// The rules that a tuner keeps to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// How far each knob may be turned.
+    /// The range of each knob.
     pub ranges: Ranges,
-    /// What is made as large as possible.
+    /// The figure that is made as large as possible.
     pub objective: Objective,
     /// Windows that are ignored after each change.
     pub settling_windows: u32,
-    /// Share of all steps of the run after which nothing is tried any more: what is learned late should not depend on it.
+    /// Share of all steps of the run after which nothing is tried any more: late learning should not depend on it.
     pub freeze_after: f64,
 }
 
 impl Rules {
-    /// The usual ones within `ranges`.
+    /// The usual rules, with these ranges and this objective.
     pub fn new(ranges: Ranges, objective: Objective) -> Self {
         Self { ranges, objective, settling_windows: 2, freeze_after: 0.2 }
     }
 
-    /// Whether they can be kept; whether the ranges contain a start is asked apart.
+    /// Checks that the rules can be kept. The ranges have a check of their own, [`Ranges::check`].
     pub(super) fn check(&self) -> Result<(), AdaptationError> {
         if !(0.0..=1.0).contains(&self.freeze_after) {
             return Err(AdaptationError::FreezeAfter { share: self.freeze_after });
@@ -38,7 +38,7 @@ impl Rules {
         Ok(())
     }
 
-    /// How many windows a round takes away from home and in coming back, if nothing delays it.
+    /// Windows that a round takes at the candidate and at home again, settling included, if nothing delays it.
     pub(super) fn round_windows(&self) -> f64 {
         2.0 * (f64::from(self.settling_windows) + LEG_WINDOWS as f64)
     }

@@ -1,5 +1,6 @@
-//! Which setting is tried next: what was accepted is repeated with a far stride as long as that helps, and otherwise the search goes
-//! through its stages. What was rejected is barred, what was left for something better too, and a knob rests before it returns to a value.
+//! Which setting is tried next. The turns that were accepted last are repeated with a far stride as long as that helps;
+//! otherwise the search goes through its stages. Settings that were rejected, or left for a better one, are barred, and a
+//! knob rests before it returns to a value.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::stage::{Seen, Stage};
 use super::waiting::promising_ways;
 use super::window::Window;
 
-/// For so long a knob does not return to a value that it has left, or that was rejected.
+/// Seconds for which a knob does not return to a value that it has left, or that was rejected.
 const REST_S: f64 = 60.0;
 
 /// A setting to try instead of home.
@@ -21,16 +22,16 @@ pub(super) struct Candidate {
     pub(super) setting: Setting,
 }
 
-/// What is left to try.
+/// What to try next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     Try(Candidate),
-    /// Something is, but it rests.
+    /// Candidates are left, but all of them turn a knob that rests.
     Later,
     Nothing,
 }
 
-/// A value that a knob does not return to for some time.
+/// A value to which a knob does not return for some time.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     knob: Knob,
@@ -44,23 +45,31 @@ pub(super) struct Search {
     ranges: Ranges,
     objective: Objective,
     stage: Stage,
-    /// Settings that are not tried again, with what was seen of those that were rejected. What was left for a better one is never home
-    /// again, so that no search goes in circles.
+    /// Settings that are not tried again, with what was seen of those that were rejected. A setting that was left for a
+    /// better one is among them, so that no search goes in circles.
     barred: BTreeMap<Setting, Option<Seen>>,
     resting: Vec<Rest>,
     /// The knob that was turned last.
     latest: Option<Knob>,
-    /// What was accepted last, if nothing was rejected since.
+    /// The turns that were accepted last, if nothing was rejected since.
     momentum: Vec<Turn>,
 }
 
 impl Search {
     pub(super) fn new(ranges: Ranges, objective: Objective) -> Self {
-        let (stage, barred, resting) = (Stage::Far, BTreeMap::new(), Vec::new());
-        Self { ranges, objective, stage, barred, resting, latest: None, momentum: Vec::new() }
+        Self {
+            ranges,
+            objective,
+            stage: Stage::Far,
+            barred: BTreeMap::new(),
+            resting: Vec::new(),
+            latest: None,
+            momentum: Vec::new(),
+        }
     }
 
-    /// The setting to try at `wall_s` instead of `home`, by who waited in the windows `at_home`.
+    /// The candidate to try at `wall_s` instead of `home`. Which side waited in the windows `at_home` decides what is
+    /// promising.
     pub(super) fn next(&mut self, home: Setting, at_home: &[Window], wall_s: f64) -> Choice {
         self.resting.retain(|rest| wall_s < rest.until_s);
         loop {
@@ -76,11 +85,12 @@ impl Search {
         }
     }
 
-    pub(super) fn begin(&mut self, candidate: &Candidate) {
+    /// Takes note that a round with this candidate starts.
+    pub(super) fn start(&mut self, candidate: &Candidate) {
         self.latest = candidate.turns.first().map(|turn| turn.knob);
     }
 
-    /// The candidate is home now, and `left` was it before.
+    /// Takes note that the candidate is home now, instead of `left`.
     pub(super) fn accept(&mut self, candidate: &Candidate, left: Setting, wall_s: f64) {
         self.barred.insert(left, None);
         self.rest(candidate, left, wall_s);
@@ -88,19 +98,20 @@ impl Search {
         self.stage = self.stage.at_new_home();
     }
 
-    /// The candidate is not tried again; `seen` is what a judged probe has seen of it.
+    /// Takes note that the candidate is not tried again. `seen` is what was seen of it, if its probe was judged.
     pub(super) fn bar(&mut self, candidate: &Candidate, seen: Option<Seen>, wall_s: f64) {
         self.barred.insert(candidate.setting, seen);
         self.rest(candidate, candidate.setting, wall_s);
         self.momentum.clear();
     }
 
-    /// The machine has changed: what was tried before says nothing any more. Values go on resting.
+    /// Starts the search anew because the machine has changed and earlier results say nothing any more. Values go on
+    /// resting.
     pub(super) fn reopen(&mut self) {
         *self = Self { resting: std::mem::take(&mut self.resting), ..Self::new(self.ranges, self.objective) };
     }
 
-    /// What there is to try in this stage, most promising first.
+    /// The candidates of this stage, most promising first.
     fn candidates(&self, home: Setting, at_home: &[Window]) -> Vec<Candidate> {
         let strides = |(knob, direction)| self.stage.strides(knob).iter().map(move |&stride| Turn { knob, direction, stride });
         let turns = promising_ways(at_home, self.latest, self.objective, &self.ranges).into_iter().flat_map(strides);
@@ -110,7 +121,7 @@ impl Search {
         self.candidate(home, again).into_iter().chain(fresh).collect()
     }
 
-    /// Where `turns` lead; `None` where one of them, or all, lead nowhere.
+    /// The candidate to which `turns` lead; `None` if one of them is at the end of its range, or if there are none.
     fn candidate(&self, home: Setting, turns: Vec<Turn>) -> Option<Candidate> {
         let setting = turns.iter().try_fold(home, |setting, &turn| self.ranges.turned(setting, turn))?;
         (setting != home).then_some(Candidate { turns, setting })
@@ -138,7 +149,7 @@ impl Search {
         candidate.turns.iter().any(rests)
     }
 
-    /// Lets the knobs that the candidate turns not return to their values in `setting`.
+    /// Keeps the knobs that the candidate turns from returning to their values in `setting` for some time.
     fn rest(&mut self, candidate: &Candidate, setting: Setting, wall_s: f64) {
         let rest = |turn: &Turn| Rest { knob: turn.knob, value: setting.value(turn.knob), until_s: wall_s + REST_S };
         self.resting.extend(candidate.turns.iter().map(rest));
@@ -160,16 +171,16 @@ mod tests {
 
     fn next(search: &mut Search, home: Setting, wall_s: f64) -> Candidate {
         let Choice::Try(candidate) = search.next(home, &[BUSY], wall_s) else { panic!("nothing to try at {wall_s} s") };
-        search.begin(&candidate);
+        search.start(&candidate);
         candidate
     }
 
-    /// Everything that is tried when `seen` follows from each, one every two minutes.
+    /// Everything that is tried, one setting every two minutes, if each is rejected with what `seen` returns.
     fn tried(seen: impl Fn(Setting) -> Seen) -> Vec<Setting> {
         let mut search = Search::new(RANGES, Objective::LearnedPerSecond);
         let mut tried = Vec::new();
         while let Choice::Try(candidate) = search.next(HOME, &[BUSY], 120.0 * tried.len() as f64) {
-            search.begin(&candidate);
+            search.start(&candidate);
             search.bar(&candidate, Some(seen(candidate.setting)), 120.0 * tried.len() as f64);
             tried.push(candidate.setting);
         }

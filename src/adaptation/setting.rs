@@ -1,4 +1,4 @@
-//! The numbers that are fitted to the machine, and one choice of all of them.
+//! The numbers that are fitted to the machine (knobs), and a choice of a value for each of them (a setting).
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -14,10 +14,10 @@ pub enum Knob {
 }
 
 impl Knob {
-    /// Every knob, in the order in which they take turns.
+    /// Every knob, in the order in which they are tried.
     pub const ALL: [Self; 3] = [Self::Actors, Self::Environments, Self::BatchSize];
 
-    /// The key of the configuration that it turns.
+    /// The key of the configuration that the knob changes.
     pub fn key(self) -> &'static str {
         match self {
             Self::Actors => "actor.count",
@@ -54,7 +54,7 @@ impl Setting {
         }
     }
 
-    /// The same with another value for `knob`.
+    /// This setting with another value for `knob`.
     #[must_use]
     pub fn with(self, knob: Knob, value: usize) -> Self {
         match knob {
@@ -64,7 +64,8 @@ impl Setting {
         }
     }
 
-    /// The arguments that start a run with it: `--set actor.count=3 --set actor.environments=8 --set learner.batch_size=512`.
+    /// The options that start a run with this setting:
+    /// `--set actor.count=3 --set actor.environments=8 --set learner.batch_size=512`.
     pub fn flags(&self) -> String {
         Knob::ALL.map(|knob| format!("--set {}={}", knob.key(), self.value(knob))).join(" ")
     }

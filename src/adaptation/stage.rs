@@ -1,14 +1,14 @@
 //! The stages of a search. The next one begins when nothing is left to try in the one before.
 //!
-//! 1. *Far*: strides whose gain is large enough to be seen at once. Actors are counted first: twice as many may be beyond the cores where
-//!    one more would be right.
-//! 2. *Far pairs*: two of those at once that were rejected one by one, but may help together.
-//! 3. *Near*: the neighbours.
-//! 4. *Near pairs*.
+//! 1. *Far*: strides whose gain is large enough to be seen at once. One more actor is tried before twice as many, which may
+//!    be beyond the cores.
+//! 2. *Far pairs*: two far turns at once that were rejected one by one, but may help together.
+//! 3. *Near*: near strides.
+//! 4. *Near pairs*: two near turns at once.
 //!
-//! Two turns may help together where each frees one side. When actors and learners are just as fast as each other, the rate limiter makes
-//! another actor useless without a batch that learners are faster with, and that batch without the actor. And two turns may help together
-//! where their gains, each too small to be told, add up to more than nothing.
+//! Two turns may help together if each frees one side. When actors and learners are as fast as each other, the rate limiter
+//! makes another actor useless without a batch with which learners are faster, and that batch useless without the actor.
+//! Two turns may also help together if their gains, each too small to be measured, do not add up to a loss.
 
 use super::ranges::Stride;
 use super::setting::Knob;
@@ -17,9 +17,9 @@ use super::waiting::Side;
 /// What was seen of a setting that was rejected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Seen {
-    /// What it was better, as a share of home, though not by enough.
+    /// Its gain as a share of home, which was not enough.
     pub(super) gain: f64,
-    /// The side that it freed.
+    /// The side that had less to do with this setting, and waited.
     pub(super) freed: Option<Side>,
 }
 

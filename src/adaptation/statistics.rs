@@ -1,4 +1,4 @@
-//! Medians and median absolute deviations: one window in which the machine stumbled moves neither.
+//! Medians and median absolute deviations, which one window in which the machine stumbled does not move.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 pub struct Summary {
     /// Median.
     pub median: f64,
-    /// Median absolute deviation from it.
+    /// Median absolute deviation from the median.
     pub deviation: f64,
-    /// Windows.
+    /// Number of windows.
     pub windows: usize,
 }
 
 impl Summary {
-    /// Of `values`; `None` without any.
+    /// The summary of `values`; `None` without any.
     pub(super) fn of(values: &[f64]) -> Option<Self> {
         let median = median(values.iter().copied())?;
         let deviation = self::median(values.iter().map(|value| (value - median).abs()))?;

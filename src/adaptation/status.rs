@@ -1,4 +1,4 @@
-//! What the driver tells of one window of time.
+//! What the driver tells the tuner after each window.
 
 use super::setting::Setting;
 use super::window::Window;
@@ -6,13 +6,13 @@ use super::window::Window;
 /// Something that happened to a process in a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incident {
-    /// A process crashed, or the machine was busy with something else: what was measured says nothing of the setting.
+    /// A process crashed, or the machine was busy with something else: the window says nothing about the setting.
     Disturbed,
-    /// A process that the setting asks for could not be started, or failed again and again, with how.
+    /// A process that the setting asks for could not be started, or failed again and again; the message says how.
     ProcessFailed(String),
 }
 
-/// What a run did in one window of about a second, and where it stands.
+/// What a run did in one window, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// Seconds since the run began, at the end of the window.
@@ -21,7 +21,7 @@ pub struct Status {
     pub progress: f64,
     /// What the processes did.
     pub window: Window,
-    /// The setting that was in force all through the window. It may be another than the one asked for, while processes start or end.
+    /// The setting that was in force all through the window. While processes start or end, it may not be the wanted one.
     pub in_force: Setting,
     /// Cores that the run may use.
     pub usable_cores: usize,

@@ -10,16 +10,18 @@ const PATIENCE_WINDOWS: u32 = 30;
 pub(super) struct Steady {
     wanted: Setting,
     settling_windows: u32,
+    /// Windows that are still left to settle.
     unsettled: u32,
+    /// Windows in a row that could not count although settling was no reason.
     idle: u32,
 }
 
-/// What a window is good for.
+/// Whether a window counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Counts,
     NotYet,
-    /// Nothing has counted for so many windows.
+    /// The setting is given up: no window has counted for this long.
     GivenUp {
         windows: u32,
     },
@@ -42,7 +44,7 @@ impl Steady {
         self.go_to(self.wanted);
     }
 
-    /// Takes a window with the setting `in_force`, in which something was learned or not.
+    /// Decides whether a window counts that had the setting `in_force`, and in which something was learned or not.
     pub(super) fn admit(&mut self, in_force: Setting, is_learning: bool) -> Admission {
         if in_force == self.wanted && self.unsettled > 0 {
             self.unsettled -= 1;

@@ -1,16 +1,16 @@
-//! One probe under way: it gathers windows where it tries a setting and at home, round after round.
+//! A probe under way: it gathers windows at the candidate and at home, round after round.
 
 use super::change::{Probe, Reason, Verdict};
 use super::evidence::{Evidence, Judgement};
 use super::objective::Objective;
 use super::search::Candidate;
-use super::setting::{Knob, Setting};
+use super::setting::Setting;
 use super::stage::Seen;
 use super::window::Window;
 
 /// Windows of each leg of a round.
 pub(super) const LEG_WINDOWS: usize = 5;
-/// Disturbances after which the setting counts as what causes them.
+/// Disturbances that are put down to chance. More of them count as the setting's fault.
 const MOST_DISTURBANCES: u32 = 3;
 
 /// A probe under way.
@@ -20,9 +20,11 @@ pub(super) struct Trial {
     pub(super) candidate: Candidate,
     objective: Objective,
     evidence: Evidence,
-    /// Windows of the round under way: at home, at the candidate, and at home again.
+    /// Windows of the round under way at home, before the candidate.
     before: Vec<Window>,
+    /// Windows of the round under way at the candidate.
     tried: Vec<Window>,
+    /// Windows of the round under way at home, after the candidate.
     after: Vec<Window>,
     disturbances: u32,
 }
@@ -37,11 +39,19 @@ pub(super) enum Next {
 
 impl Trial {
     pub(super) fn new(home: Setting, candidate: Candidate, objective: Objective) -> Self {
-        let (evidence, [before, tried, after]) = (Evidence::default(), [const { Vec::new() }; 3]);
-        Self { home, candidate, objective, evidence, before, tried, after, disturbances: 0 }
+        Self {
+            home,
+            candidate,
+            objective,
+            evidence: Evidence::default(),
+            before: Vec::new(),
+            tried: Vec::new(),
+            after: Vec::new(),
+            disturbances: 0,
+        }
     }
 
-    /// Begins a round with the latest windows at home, and returns its number, counted from one.
+    /// Begins a round with the latest windows at home, and returns its number, from 1.
     pub(super) fn begin_round(&mut self, at_home: Vec<Window>) -> u32 {
         self.before = at_home;
         self.tried.clear();
@@ -49,7 +59,7 @@ impl Trial {
         self.evidence.rounds() + 1
     }
 
-    /// One more window of the round.
+    /// Adds a window to the round, and returns what the trial needs next.
     pub(super) fn add(&mut self, window: Window) -> Next {
         if self.tried.len() < LEG_WINDOWS {
             self.tried.push(window);
@@ -63,15 +73,15 @@ impl Trial {
         Next::Judged(self.evidence.judge(self.objective))
     }
 
-    /// The last windows at home, once a round has been completed.
+    /// The windows at home after the candidate in the newest round; a complete leg once the round is complete.
     pub(super) fn at_home(&self) -> Vec<Window> {
         self.after.clone()
     }
 
-    /// Something happened that may have nothing to do with the setting: the leg is begun again.
+    /// Begins the leg under way anew, because of something that may have nothing to do with the setting.
     ///
     /// # Errors
-    /// That has happened so often that it has to do with it.
+    /// The setting was disturbed too often to blame chance.
     pub(super) fn disturb(&mut self) -> Result<(), Reason> {
         self.disturbances += 1;
         if self.disturbances > MOST_DISTURBANCES {
@@ -86,7 +96,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The same once it is accepted: what disturbs it from here on is counted anew.
+    /// This trial, once its candidate is accepted: disturbances are counted anew.
     pub(super) fn adopted(self) -> Self {
         Self { disturbances: 0, ..self }
     }
@@ -96,11 +106,21 @@ impl Trial {
         self.evidence.seen(self.objective)
     }
 
-    /// What is written about it once it has ended.
+    /// The record of this trial, which has ended at `wall_s`.
     pub(super) fn record(&self, wall_s: f64, verdict: Verdict, reason: Reason) -> Probe {
-        let knobs: Vec<Knob> = self.candidate.turns.iter().map(|turn| turn.knob).collect();
         let [before, tried, after] = self.evidence.summaries(self.objective);
-        let (from, to, objective, rounds) = (self.home, self.candidate.setting, self.objective, self.evidence.rounds());
-        Probe { wall_s, knobs, from, to, objective, rounds, before, tried, after, verdict, reason }
+        Probe {
+            wall_s,
+            knobs: self.candidate.turns.iter().map(|turn| turn.knob).collect(),
+            from: self.home,
+            to: self.candidate.setting,
+            objective: self.objective,
+            rounds: self.evidence.rounds(),
+            before,
+            tried,
+            after,
+            verdict,
+            reason,
+        }
     }
 }

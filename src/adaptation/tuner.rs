@@ -13,7 +13,8 @@
 //!          Locked                   from all but Adopting, late in the run: Frozen
 //! ```
 //!
-//! *Home* is the best setting known so far. Everywhere but in Trying it is the one that is wanted.
+//! *Home* is the best setting known so far, and a *candidate* is a setting that is tried. The wanted setting is home in all
+//! phases but Trying.
 
 use super::budget::Budget;
 use super::change::{Change, Probe, Reason, Verdict};
@@ -31,16 +32,16 @@ use super::window::Window;
 /// Above this share of the memory a setting is given up and none is tried.
 const MOST_MEMORY: f64 = 0.85;
 
-/// What the tuner says to one status.
+/// What the tuner answers to one status.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Step {
-    /// The setting to put in force now, if it is to be another one.
+    /// The setting to put in force now, if another one is wanted.
     pub change: Option<Change>,
     /// The probe that has just ended.
     pub probe: Option<Probe>,
 }
 
-/// Fits the setting to the machine: see the module's documentation for the rules, and this file's for the states.
+/// Fits the setting to the machine. The module `adaptation` documents the rules, and this file the phases.
 #[derive(Debug, Clone)]
 pub struct Tuner {
     rules: Rules,
@@ -55,29 +56,30 @@ pub struct Tuner {
     usable_cores: Option<usize>,
     /// Whether the run has begun to learn.
     has_learned: bool,
-    /// Why nothing is tried, though there is time and something to try.
+    /// Why nothing is tried, although there is time and may be something to try.
     held_back: Option<Reason>,
 }
 
 #[derive(Debug, Clone)]
 enum Phase {
-    /// At home, until there are enough windows to compare with, and time to try something. A trial that needs another round waits for both.
+    /// At home, until there are enough windows to compare with and time to try something. A trial that needs another round
+    /// waits for both.
     Searching(Option<Trial>),
-    /// A setting is compared with home.
+    /// At a candidate, or back at home to compare.
     Trying(Trial),
-    /// The setting of this trial is home now, and has to prove that it can be kept.
+    /// At the accepted candidate of this trial, which is home now and has to prove that it can be kept.
     Adopting(Trial),
-    /// Nothing that could be tried is left.
+    /// At home, with nothing left to try until the machine changes.
     Locked,
-    /// For the rest of the run.
+    /// At home for the rest of the run.
     Frozen,
 }
 
 impl Tuner {
-    /// A tuner that begins with the setting `start`, taken to be in force.
+    /// A tuner that begins with the setting `start`, which is taken to be in force.
     ///
     /// # Errors
-    /// Rules that cannot be kept; a start outside of the ranges.
+    /// The rules cannot be kept, or `start` is outside of the ranges.
     pub fn new(rules: Rules, start: Setting) -> Result<Self, AdaptationError> {
         rules.check()?;
         rules.ranges.check(start)?;
@@ -101,7 +103,8 @@ impl Tuner {
         self.home
     }
 
-    /// Why nothing is tried at present, though there is time and may be something to try; `None` while nothing holds the search back.
+    /// Why nothing is tried at present, although there is time and may be something to try; `None` if nothing holds the
+    /// search back.
     pub fn held_back(&self) -> Option<&Reason> {
         self.held_back.as_ref()
     }
@@ -111,12 +114,12 @@ impl Tuner {
         matches!(self.phase, Phase::Locked)
     }
 
-    /// Whether the wanted setting has yet to prove itself: it is tried, or was accepted and not yet seen to last.
+    /// Whether the wanted setting has yet to prove itself: it is being tried, or was accepted and has not yet lasted.
     pub fn is_on_trial(&self) -> bool {
         matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_))
     }
 
-    /// The probe that is left unjudged by a run that ends at `wall_s`.
+    /// The record of a probe that has no judgement when the run ends at `wall_s`, if there is one.
     pub fn unfinished(&self, wall_s: f64) -> Option<Probe> {
         match &self.phase {
             Phase::Trying(trial) | Phase::Searching(Some(trial)) => Some(trial.record(wall_s, Verdict::Abandoned, Reason::RunEnded)),
@@ -124,7 +127,7 @@ impl Tuner {
         }
     }
 
-    /// Takes what happened in one window.
+    /// Takes in what happened in one window, and answers with at most one change.
     pub fn step(&mut self, status: &Status) -> Step {
         if matches!(self.phase, Phase::Frozen) {
             return Step::default();
@@ -141,14 +144,15 @@ impl Tuner {
         }
     }
 
-    /// Whether a window says something: only once the run has begun to learn. From then on, to learn nothing says as much as to learn.
+    /// Whether a window says something about its setting: once the run has begun to learn, all windows do, also those in
+    /// which nothing was learned.
     fn is_learning(&mut self, status: &Status) -> bool {
         let objective = self.rules.objective.value(&status.window);
         self.has_learned |= objective > 0.0;
         objective.is_finite() && self.has_learned
     }
 
-    /// A window in the wanted setting, after that has settled.
+    /// Takes in a window that counts: the wanted setting was in force and has settled.
     fn count(&mut self, status: &Status) -> Step {
         let is_home = self.steady.wanted() == self.home;
         if is_home && self.drift.add(self.rules.objective.value(&status.window)) {
@@ -170,7 +174,8 @@ impl Tuner {
         }
     }
 
-    /// One more window at home, outside of any round. Once there are enough, what was adopted is kept, and the search goes on.
+    /// Takes in a window at home, outside of any round. Once there are enough, an adopted setting is kept, and the search
+    /// goes on.
     fn stay_home(&mut self, status: &Status) -> Option<Change> {
         if self.at_home.len() == LEG_WINDOWS {
             self.at_home.remove(0);
@@ -185,9 +190,10 @@ impl Tuner {
         self.search_on(status)
     }
 
-    /// Begins the next round: of the trial that waits for it, or of the next one. Unless there is no time, or nothing left to try.
+    /// Begins the next round, of the trial that waits for one or of the next candidate, unless there is no time, too little
+    /// memory, or nothing left to try.
     fn search_on(&mut self, status: &Status) -> Option<Change> {
-        // Before the search is asked, which goes on to its next stage where this window leaves nothing to try.
+        // All this comes before the search is asked, which goes on to its next stage if it has nothing to try.
         self.held_back = None;
         if self.is_late(status) || !self.budget.allows(self.rules.round_windows()) {
             return None;
@@ -212,12 +218,12 @@ impl Tuner {
         };
         let setting = trial.candidate.setting;
         let round = trial.begin_round(std::mem::take(&mut self.at_home));
-        self.search.begin(&trial.candidate);
+        self.search.start(&trial.candidate);
         self.phase = Phase::Trying(trial);
         self.go_to(setting, Reason::Trying { round })
     }
 
-    /// A round has ended. Home was measured in it, so the next one can begin at once.
+    /// Draws the conclusion from a round that has ended. Home was measured in it, so the next round can begin at once.
     fn conclude(&mut self, status: &Status, trial: Trial, judgement: Judgement) -> Step {
         self.at_home = trial.at_home();
         match judgement {
@@ -242,16 +248,16 @@ impl Tuner {
         }
     }
 
-    /// Whatever ends a trial before it is judged, or begins a leg of it anew.
+    /// The answer to anything that ends a trial before it is judged, or begins a leg of it anew; `None` if nothing does.
     fn interruption(&mut self, status: &Status) -> Option<Step> {
-        // What is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
+        // A setting that is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
         if self.is_late(status) && !matches!(self.phase, Phase::Adopting(_)) {
             return Some(self.freeze(status));
         }
         let now = status.usable_cores;
         let before = self.usable_cores.replace(now).unwrap_or(now);
         if now != before {
-            return Some(self.other_cores(status, before));
+            return Some(self.cores_changed(status, before));
         }
         if status.memory_used > MOST_MEMORY && matches!(self.phase, Phase::Trying(_) | Phase::Adopting(_)) {
             return Some(self.abandon(status, Reason::Memory { used: status.memory_used, limit: MOST_MEMORY }));
@@ -263,20 +269,21 @@ impl Tuner {
         }
     }
 
-    /// Whether nothing is tried any more.
+    /// Whether the run is past the steps in which settings are tried.
     fn is_late(&self, status: &Status) -> bool {
         status.progress >= self.rules.freeze_after
     }
 
-    /// The last change, if any: back home.
+    /// Ends the search for good, with a last change back home if a candidate is in force.
     fn freeze(&mut self, status: &Status) -> Step {
         let step = self.abandon(status, Reason::Frozen);
         self.phase = Phase::Frozen;
         step
     }
 
-    /// All that was tried was tried on another machine. What was on trial when this one became smaller stays barred.
-    fn other_cores(&mut self, status: &Status, before: usize) -> Step {
+    /// Begins the search anew: all that was tried was tried with other cores. A candidate that is being tried when cores are
+    /// taken away stays barred.
+    fn cores_changed(&mut self, status: &Status, before: usize) -> Step {
         let now = status.usable_cores;
         if now < before {
             self.reopen();
@@ -297,7 +304,8 @@ impl Tuner {
         self.measure_anew()
     }
 
-    /// Something went wrong: because of the setting that is tried or adopted, or at home, where nothing follows from it.
+    /// Gives up a setting that is tried or adopted because something went wrong with it. If something goes wrong at home,
+    /// home is only measured anew.
     fn give_up(&mut self, status: &Status, reason: Reason) -> Step {
         match self.phase {
             Phase::Trying(_) | Phase::Adopting(_) => self.abandon(status, reason),
@@ -305,8 +313,8 @@ impl Tuner {
         }
     }
 
-    /// Ends a trial that cannot be judged, or takes back what cannot be kept: the setting is barred and home restored. Without a trial,
-    /// only home is measured anew.
+    /// Ends a trial that cannot be judged, or takes back a setting that cannot be kept: it is barred, and home is restored.
+    /// Without a trial, only home is measured anew.
     fn abandon(&mut self, status: &Status, reason: Reason) -> Step {
         let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
             Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,
@@ -321,14 +329,14 @@ impl Tuner {
         Step { change: self.go_to(self.home, reason), probe: Some(probe) }
     }
 
-    /// What was measured in the wanted setting counts no more.
+    /// Drops what was measured in the wanted setting.
     fn measure_anew(&mut self) -> Step {
         self.at_home.clear();
         self.steady.settle_again();
         Step::default()
     }
 
-    /// The machine has changed: home is where a new search begins.
+    /// Begins a new search at home, because the machine has changed.
     fn reopen(&mut self) {
         self.search.reopen();
         self.drift = DriftWatch::default();
@@ -337,14 +345,14 @@ impl Tuner {
         }
     }
 
-    /// Makes `setting` home, of which nothing is known yet.
+    /// Makes `setting` home. Nothing that was measured at home before counts for it.
     fn move_to(&mut self, setting: Setting) {
         self.home = setting;
         self.at_home.clear();
         self.drift = DriftWatch::default();
     }
 
-    /// Wants `setting` from now on: a change, unless it is wanted already.
+    /// Makes `setting` the wanted one, and returns a change unless it was wanted already.
     fn go_to(&mut self, setting: Setting, reason: Reason) -> Option<Change> {
         let is_change = self.steady.wanted() != setting;
         self.steady.go_to(setting);

@@ -6,11 +6,12 @@ use super::setting::Knob;
 use super::statistics::median;
 use super::window::Window;
 
-/// At home, a side that waits for less of its time than this is busy.
+/// At home, a side waits if it does so for this share of its time; otherwise it is busy.
 const WAITS_FROM: f64 = 0.2;
-/// At a neighbour, a side that waits for this share of its time was freed by the turn: a quarter more actors free them of a fifth at most.
+/// At a candidate, a side that waits for this share of its time was freed by the turn. The share is low because a quarter
+/// more actors frees them of a fifth of their work at most.
 const FREED_FROM: f64 = 0.1;
-/// Cores of which this share computes are full: then each side's work keeps the other from its own.
+/// Cores are full if the run computes on this share of them: then each side's work keeps the other from its own.
 const FULL_FROM: f64 = 0.9;
 
 /// One side of the rate limiter.
@@ -21,11 +22,12 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The side that was freed of a part of its work at a neighbour.
-    pub(super) fn freed(at_neighbour: &[Window]) -> Option<Self> {
-        Self::waiting(at_neighbour, FREED_FROM)
+    /// The side that a candidate has freed of a part of its work.
+    pub(super) fn freed(at_candidate: &[Window]) -> Option<Self> {
+        Self::waiting(at_candidate, FREED_FROM)
     }
 
+    /// The side that waits for at least the share `least` of its time.
     fn waiting(windows: &[Window], least: f64) -> Option<Self> {
         if middle(windows, |window| window.learners_wait) >= least {
             Some(Self::Learners)
@@ -37,12 +39,15 @@ impl Side {
     }
 }
 
-/// The ways to turn knobs, most promising first: those of the side that is waited for. What the other side does is little help unless it
-/// leaves cores to this one, and is tried only then, or where this one's knobs are all fixed in `ranges`. Where both are busy, knobs take
-/// turns, and the one after `latest` is first.
+/// The ways to turn knobs, most promising first: those of the side that is waited for.
+///
+/// Knobs of the other side help little unless that side leaves cores to this one. They are tried only if the cores are
+/// full, or if this side's knobs are all fixed in `ranges`. If both sides are busy, all knobs take turns, beginning with the
+/// one after `latest`.
 pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective: Objective, ranges: &Ranges) -> Vec<(Knob, Direction)> {
     let (first, then): (&[Knob], &[Knob]) = match Side::waiting(at_home, WAITS_FROM) {
-        // A larger batch costs learners time that they have, and where samples do not follow the inserts it asks for no more of these.
+        // A larger batch costs learners time that they have. If samples do not follow the inserts, it asks for no more of
+        // these.
         Some(Side::Learners) if objective == Objective::BothRates => (&Knob::ALL, &[]),
         Some(Side::Learners) => (&[Knob::Actors, Knob::Environments], &[Knob::BatchSize]),
         Some(Side::Actors) => (&[Knob::BatchSize], &[Knob::Actors, Knob::Environments]),

@@ -1,24 +1,26 @@
-//! A window of a run: how much it has to hold, what happened in it, and what of that lasts.
+//! A window of a run: how much it has to hold, what happened in it, and which part of that lasts.
 
-/// Length of a window: so many seconds, and longer where fewer updates are made in it,
-/// since one more or less would then count for too much.
+/// Seconds of the shortest window.
 const WINDOW_S: f64 = 1.0;
+/// Updates that a window waits for: with fewer, one more or less would count for too much.
 const LEAST_UPDATES: u64 = 20;
+/// Seconds of the longest window.
 const LONGEST_WINDOW_S: f64 = 10.0;
-/// The same where each batch is learned from in several updates, which come together or not at all.
+/// Batches that a window waits for if each is learned from in several updates, which come together or not at all.
 const LEAST_BATCHES: u64 = 10;
+/// Seconds of the longest window if each batch is learned from in several updates.
 const LONGEST_WINDOW_OF_BATCHES_S: f64 = 60.0;
 
 /// How much a window has to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeastWindow {
     updates: u64,
-    /// A window is over after so long whatever it holds.
+    /// Seconds after which a window is over whatever it holds.
     longest_s: f64,
 }
 
 impl LeastWindow {
-    /// Of a run that makes so many updates from each batch.
+    /// The least window of a run that makes `updates_of_batch` updates from each batch.
     pub fn of(updates_of_batch: usize) -> Self {
         match updates_of_batch {
             0 | 1 => Self { updates: LEAST_UPDATES, longest_s: LONGEST_WINDOW_S },
@@ -26,7 +28,7 @@ impl LeastWindow {
         }
     }
 
-    /// Whether a window of `elapsed_s` with so many updates is over.
+    /// Whether a window of `elapsed_s` with this many `updates` is over.
     pub fn is_held(&self, elapsed_s: f64, updates: u64) -> bool {
         elapsed_s >= WINDOW_S && (updates >= self.updates || elapsed_s >= self.longest_s)
     }
@@ -47,35 +49,38 @@ pub struct Window {
     pub actors_wait: f64,
 }
 
-/// What lasts of windows where a rate limiter holds the samples per insert.
+/// Finds the part of each window that lasts, if a rate limiter holds the samples per insert.
 ///
-/// Either side may be ahead of the other by the error band of the rate limiter, and live on that or make it up for longer than a trial
-/// takes: what it does then says nothing of the setting, and the time for that is what it will wait. So this is a rate limiter whose band is
-/// narrow: what it does not let pass does not last.
+/// Either side may be ahead of the other by the error band of the rate limiter. It can live on such a lead, or make it up,
+/// for longer than a trial takes. Work that only changes the lead says nothing about the setting: the side will have to wait
+/// for as long as that work takes. So this simulates a rate limiter with a narrow band, and work that it would not let pass
+/// does not last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NarrowBand {
-    /// Samples by which actors are ahead of learners in it, or below zero learners of actors.
+    /// Samples by which actors are ahead of learners; negative if learners are ahead of actors.
     ahead: f64,
 }
 
-/// What was inserted in a window, as samples that it stands for.
+/// What was inserted in a window, counted in the samples that it allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inserted {
-    /// Samples per second.
+    /// Samples allowed per second.
     pub samples_per_s: f64,
-    /// By how many samples either side has to get ahead: those of what an actor inserts at once, or of a batch.
+    /// Samples by which a side gets ahead because it works in portions: those that an actor's flush allows, or a batch.
     pub samples_at_once: f64,
 }
 
 impl NarrowBand {
-    /// What lasts of the next window, which took `elapsed_s`.
+    /// The part that lasts of the next window, which took `elapsed_s`.
     pub fn lasting(&mut self, window: Window, elapsed_s: f64, inserted: Inserted) -> Window {
         let band = inserted.samples_at_once;
-        let (given, taken) = (inserted.samples_per_s * elapsed_s, window.learned_per_s * elapsed_s);
+        let given = inserted.samples_per_s * elapsed_s;
+        let taken = window.learned_per_s * elapsed_s;
         let ahead = self.ahead.clamp(-band, band) + given - taken;
         self.ahead = if ahead.is_finite() { ahead.clamp(-band, band) } else { 0.0 };
         let lasts = |done: f64, beyond: f64| if beyond > 0.0 { (1.0 - beyond / done).max(0.0) } else { 1.0 };
-        let (of_actors, of_learners) = (lasts(given, ahead - band), lasts(taken, -ahead - band));
+        let of_actors = lasts(given, ahead - band);
+        let of_learners = lasts(taken, -ahead - band);
         Window {
             env_steps_per_s: window.env_steps_per_s * of_actors,
             learned_per_s: window.learned_per_s * of_learners,

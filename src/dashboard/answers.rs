@@ -1,4 +1,4 @@
-//! What is answered to which path. All of them lie behind the token.
+//! The answer to each path. All paths begin with the token.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -22,27 +22,29 @@ use super::history::History;
 use super::runs::Runs;
 use super::{json, locked, page, video};
 
-/// A word to a page of a run in which nothing happens, so that both sides learn when the other is gone.
+/// Time after which a page of a run in which nothing happens gets a message all the same, so that both sides notice when
+/// the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// How long the list of all runs is as good as new. Every page asks for it every few seconds.
+/// How long a list of all runs is answered again. Every page asks for it every few seconds.
 const LIST_GOOD_FOR: Duration = Duration::from_secs(1);
-/// Histories that are kept of runs that nobody follows. When there are more, all are forgotten, and read again when they are asked for.
+/// Histories that are kept of runs without a feed. When there are more, all are dropped, and read again when a page asks.
 const MOST_HISTORIES: usize = 32;
 
+/// What all requests share.
 #[derive(Clone)]
-struct Shown {
+struct Site {
     runs: Arc<Runs>,
     feeds: Arc<Feeds>,
-    /// Those of runs that nobody followed when they were asked for, read as far as they went.
+    /// Histories of runs that had no feed when a page asked for them, by id, read as far as the files went.
     histories: Arc<Mutex<HashMap<String, Arc<AsyncMutex<History>>>>>,
     /// The newest list of all runs, and when it was made.
     list: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 pub(super) fn router(token: Token, runs: Runs) -> Router {
-    let shown = Shown { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default(), list: Arc::default() };
+    let site = Site { runs: Arc::new(runs), feeds: Arc::default(), histories: Arc::default(), list: Arc::default() };
     Router::new()
-        // The page asks for all that it needs below the slash.
+        // The page asks for its files relative to the slash.
         .route("/{token}", get(|Path(token): Path<String>| async move { Redirect::permanent(&format!("/{token}/")) }))
         .route("/{token}/", get(|| async { page::file("") }))
         .route("/{token}/{file}", get(|Path((_, file)): Path<(String, String)>| async move { page::file(&file) }))
@@ -53,35 +55,35 @@ pub(super) fn router(token: Token, runs: Runs) -> Router {
         .route("/{token}/runs/{id}/picture", get(picture))
         .route("/{token}/runs/{id}/videos/{name}", get(video))
         .layer(axum::middleware::from_fn_with_state(token, guard))
-        .with_state(shown)
+        .with_state(site)
 }
 
-/// All runs.
-async fn list(State(shown): State<Shown>) -> Response {
-    let mut newest = locked(&shown.list);
+/// The cards of all runs.
+async fn list(State(site): State<Site>) -> Response {
+    let mut newest = locked(&site.list);
     newest.take_if(|(made, _)| made.elapsed() >= LIST_GOOD_FOR);
-    let (_, list) = newest.get_or_insert_with(|| (Instant::now(), json(&shown.runs.cards())));
+    let (_, list) = newest.get_or_insert_with(|| (Instant::now(), json(&site.runs.cards())));
     as_json(list.clone())
 }
 
-/// The whole history of a run, once.
-async fn history(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    of_history(&shown, id, History::whole).await
+/// The whole history of a run, as it is now.
+async fn history(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
+    from_history(&site, id, History::whole).await
 }
 
-/// What is drawn of a run beside others.
-async fn returns(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    of_history(&shown, id, History::returns).await
+/// The columns of a run's history that the comparison of runs draws.
+async fn returns(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
+    from_history(&site, id, History::returns).await
 }
 
-/// What is `wanted` of the history of the run `id`, which has been read already where somebody follows it.
-async fn of_history(shown: &Shown, id: String, wanted: impl Fn(&History) -> String) -> Response {
-    if let Some(history) = shown.feeds.of_history(&id, &wanted) {
+/// Answers with the `wanted` part of the history of the run `id`. If the run has a feed, that has read the history.
+async fn from_history(site: &Site, id: String, wanted: impl Fn(&History) -> String) -> Response {
+    if let Some(history) = site.feeds.from_history(&id, &wanted) {
         return as_json(history);
     }
-    let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(folder) = site.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
     let known = {
-        let mut histories = locked(&shown.histories);
+        let mut histories = locked(&site.histories);
         if histories.len() >= MOST_HISTORIES && !histories.contains_key(&id) {
             histories.clear();
         }
@@ -92,28 +94,29 @@ async fn of_history(shown: &Shown, id: String, wanted: impl Fn(&History) -> Stri
     as_json(wanted(&history))
 }
 
-/// What is known of a run, and what happens in it from now on.
-async fn events(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>) -> Response {
-    let Some(folder) = shown.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
-    let feed = shown.feeds.follow(&shown.runs, &id, folder).await;
+/// Server-sent events: what is known of a run, and then what happens in it.
+async fn events(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
+    let Some(folder) = site.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
+    let feed = site.feeds.follow(&site.runs, &id, folder).await;
     Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
 }
 
-/// The picture of a run that its pages were told of as this version, or the newest where the request names none.
-async fn picture(State(shown): State<Shown>, Path((_, id)): Path<(String, String)>, RawQuery(version): RawQuery) -> Response {
-    match shown.feeds.picture(&id, version.as_deref()) {
+/// The picture of a run with the version that a message announced, or the newest if the request names none.
+async fn picture(State(site): State<Site>, Path((_, id)): Path<(String, String)>, RawQuery(version): RawQuery) -> Response {
+    match site.feeds.picture(&id, version.as_deref()) {
         Some(picture) => ([(header::CONTENT_TYPE, "image/png")], picture).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
 /// A video, or a part of it.
-async fn video(State(shown): State<Shown>, Path((_, id, wanted)): Path<(String, String, String)>, headers: HeaderMap) -> Response {
-    let answer = shown.runs.find(&id).and_then(|folder| video::answer(&folder, &wanted, &headers));
+async fn video(State(site): State<Site>, Path((_, id, wanted)): Path<(String, String, String)>, headers: HeaderMap) -> Response {
+    let answer = site.runs.find(&id).and_then(|folder| video::answer(&folder, &wanted, &headers));
     answer.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// What a page is told. It does not keep the feed: if that ends, so does this, and the page asks anew.
+/// The messages for one page. The stream does not keep the feed alive: if the feed ends, the stream ends, and the page asks
+/// anew.
 fn messages(feed: &Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
     let (known, receiver) = feed.listen();
     unfold((Arc::downgrade(feed), VecDeque::from(known), receiver), |(feed, mut waiting, mut receiver)| async move {
@@ -126,7 +129,7 @@ fn messages(feed: &Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> +
     })
 }
 
-/// The next message. Who was too slow for the others is told everything anew.
+/// The next message. A page that has missed some gets the whole state anew.
 async fn next(feed: &Weak<Feed>, waiting: &mut VecDeque<Message>, receiver: &mut Receiver<Message>) -> Option<Message> {
     match receiver.recv().await {
         Ok(message) => Some(message),

@@ -13,7 +13,7 @@ use crate::telemetry::TelemetryError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DashboardError {
-    /// The port is taken, or may not be had.
+    /// The port is taken, or this user may not have it.
     #[error("cannot listen on port {port} of this machine ({source}); leave out --port for any that is free")]
     Listen {
         /// The port.
@@ -24,7 +24,7 @@ pub enum DashboardError {
     /// The name leads to no run.
     #[error(transparent)]
     Name(#[from] RunNameError),
-    /// It is not the folder of a run.
+    /// The folder is not one of a run.
     #[error(transparent)]
     Folder(#[from] TelemetryError),
     /// There is no run with this process id.

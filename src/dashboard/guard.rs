@@ -1,7 +1,8 @@
-//! Who is answered: whoever knows the token, through a browser that was not led here by somebody else's page.
+//! Which requests are answered: those with the token, from a browser that no other site's page has led here.
 //!
-//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows. The token keeps out
-//! both. The names of the host and of the origin keep out a page whose own name was made to lead here, should it learn the token.
+//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows. The
+//! token keeps out both. The checks of the host and of the origin keep out a page whose own name was made to lead here (DNS
+//! rebinding), should it learn the token.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,13 +10,13 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// What a page of ours needs, and nothing else: everything comes from here, and nobody may show it inside a page of theirs.
+/// The content security policy: the page loads everything from here alone, and no other page may frame it.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                               media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// Names of the loopback interface, with any port: another one leads here through a tunnel.
+/// Names of the loopback interface. Any port may follow, since a tunnel leads here from another one.
 const OURS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// What only the link tells: 128 random bits in hexadecimal.
+/// The secret in the link: 128 random bits in hexadecimal.
 #[derive(Debug, Clone)]
 pub(super) struct Token(String);
 
@@ -28,14 +29,14 @@ impl Token {
         &self.0
     }
 
-    /// Whether `path` begins with it, in a time that does not tell how much of it was right.
+    /// Whether `path` begins with the token. The time that this takes does not tell how much of it was right.
     fn opens(&self, path: &str) -> bool {
-        let said = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        said.len() == self.0.len() && said.bytes().zip(self.0.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+        let given = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        given.len() == self.0.len() && given.bytes().zip(self.0.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
     }
 }
 
-/// Answer a request, or refuse it without a word about what is here.
+/// Answers a request, or refuses it without telling what is here.
 pub(super) async fn guard(State(token): State<Token>, request: Request, next: Next) -> Response {
     let refusal = refusal(&token, &request);
     let mut response = match refusal {
@@ -64,7 +65,7 @@ fn refusal(token: &Token, request: &Request) -> Option<StatusCode> {
     (request.method() != Method::GET).then_some(StatusCode::METHOD_NOT_ALLOWED)
 }
 
-/// Whether the browser looked for this machine, and whoever asks is a page of ours or the user.
+/// Whether the browser asked for this machine, by the host, on behalf of our page or of the user, by the origin.
 fn comes_from_here(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let Some(host) = text(header::HOST).filter(|host| is_ours(host)) else { return false };

@@ -14,15 +14,15 @@ use crate::config::fitted::{Found, Tried, repeating, start};
 use crate::telemetry::bottleneck::{Clock, Context, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
-/// Rows that the curves keep. When there are more, every other one goes, and only every other one comes from then on.
+/// Rows that the curves keep. When there are more, every other row is dropped, and only every other new one is kept.
 const MOST_ROWS: usize = 4096;
-/// Evaluations that are kept; when there are more, every other one of the kind goes of which there are more.
+/// Evaluations that are kept. When there are more, every other one is dropped of the kind that has more.
 const MOST_EVALUATIONS: usize = 4096;
 /// Lines of `run.log` that are kept.
 const MOST_EVENTS: usize = 500;
-/// The verdict on what holds the run back is about this many seconds.
+/// Seconds of training that the verdict on the bottleneck is about.
 const JUDGED_S: f64 = 60.0;
-/// By what a curve is drawn. It goes back only where a run went on from a checkpoint.
+/// The key by which curves are drawn. It goes back only if a run went on from a checkpoint.
 const PROGRESS: &str = "env_steps";
 
 /// The history of one run, as far as it has been read.
@@ -67,7 +67,7 @@ struct Shown {
     bottleneck: Option<String>,
 }
 
-/// What a history has gained.
+/// What a history has gained in one look.
 #[derive(Debug, Serialize)]
 pub(super) struct Growth {
     rows: Vec<Map<String, Value>>,
@@ -78,7 +78,7 @@ pub(super) struct Growth {
 }
 
 impl History {
-    /// That of the run in `folder`, of which nothing has been read.
+    /// The history of the run in `folder`, of which nothing has been read yet.
     pub(super) fn of(folder: &RunFolder) -> Self {
         Self {
             metrics: Tail::new(folder.metrics()),
@@ -98,8 +98,8 @@ impl History {
         }
     }
 
-    /// Read everything that the files have gained, where nobody wants to know what it is. A look reads so much at most, and others have
-    /// their turn between two.
+    /// Reads everything that the files have gained. A look reads a limited part, and other tasks have their turn between two
+    /// looks.
     pub(super) async fn catch_up(&mut self) {
         while self.grow().is_some() {
             yield_now().await;
@@ -111,14 +111,14 @@ impl History {
         json(&self.shown)
     }
 
-    /// Columns alone that show what training came to, by steps and by time, as JSON.
+    /// The returns in training, by steps and by time, as JSON.
     pub(super) fn returns(&self) -> String {
         let wanted = [PROGRESS, "wall_s", "train_return_mean"];
         let columns: BTreeMap<_, _> = self.shown.columns.iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect();
         json(&BTreeMap::from([("columns", columns)]))
     }
 
-    /// Read what the files have gained; `None` if that is nothing.
+    /// Reads the next part of what the files have gained; `None` if they have gained nothing.
     pub(super) fn grow(&mut self) -> Option<Growth> {
         let rows = parsed(&self.metrics.new_lines());
         let evaluations = parsed(&self.evaluations.new_lines());
@@ -142,7 +142,8 @@ impl History {
         Some(Growth { rows, evaluations, changes, events, bottleneck: self.shown.bottleneck.clone() })
     }
 
-    /// Where the run became another one: what was accepted, and what of that could not be kept, as a change back.
+    /// The probes that changed the setting of the run: those that were accepted, and those that were accepted and then
+    /// abandoned, turned into a change back.
     fn changes(&self, probes: Vec<Value>) -> Vec<Value> {
         let mut newest = self.shown.changes.last().cloned();
         let mut changes = Vec::new();
@@ -163,7 +164,8 @@ impl History {
     fn add_row(&mut self, row: &Map<String, Value>) {
         self.remember(row);
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
-        // A run that went on from a checkpoint has begun anew there. What was evaluated later stays: the weights were what they were.
+        // A run that went on from a checkpoint repeats the steps after it. Evaluations of later steps stay, since those
+        // weights existed.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         let length = kept.min(self.column(PROGRESS).len() - usize::from(self.newest_is_passing));
         self.shown.columns.values_mut().for_each(|column| column.truncate(length));
@@ -189,7 +191,7 @@ impl History {
         }
     }
 
-    /// What made weights the best stays.
+    /// Drops evaluations if there are too many. Evaluations that made their weights the best stay.
     fn thin_evaluations(&mut self) {
         let evaluations = &mut self.shown.evaluations;
         let mut before = usize::MAX;
@@ -263,13 +265,14 @@ impl History {
     }
 }
 
-/// What the newest life of the run in `folder` was given; `None` if its configuration or its record cannot be read.
+/// The configuration and the cores of the newest life of the run in `folder`; `None` if its configuration or its record
+/// cannot be read.
 fn configured(folder: &RunFolder) -> Option<Context> {
     let config = Config::load(&folder.config(), &[]).ok()?.config;
     Some(Context::of_run(config, &folder.record().ok()?))
 }
 
-/// The same with what the run has fitted itself to, as its report has it.
+/// The context with the setting that the run has fitted itself to, as the closing report has it.
 fn fitted(configured: &Context, tried: &[Tried]) -> Context {
     let config = &configured.config;
     match Found::from(start(config), tried.iter().copied()) {
@@ -281,9 +284,8 @@ fn fitted(configured: &Context, tried: &[Tried]) -> Context {
 /// Whether the run went on from a checkpoint between `before` and `now`. Processor seconds begin anew then; wall time
 /// need not go back, since the last row before a kill may be earlier or later than the checkpoint.
 fn is_of_another_life(now: &Snapshot, before: &Snapshot) -> bool {
-    let seconds = |moment: &Snapshot| {
-        [moment.wall_s, moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s]
-    };
+    let seconds =
+        |moment: &Snapshot| [moment.wall_s, moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s];
     seconds(now).into_iter().zip(seconds(before)).any(|(now, before)| now < before)
 }
 
@@ -294,7 +296,7 @@ impl Growth {
     }
 }
 
-/// The objects in `lines`; what is none is passed over.
+/// The objects of type `T` in `lines`; other lines are passed over.
 fn parsed<T: serde::de::DeserializeOwned>(lines: &[String]) -> Vec<T> {
     lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

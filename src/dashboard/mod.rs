@@ -1,9 +1,10 @@
 //! The dashboard: pages for a browser on this machine, which show runs while they go on and after they have ended.
 //!
-//! A program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps read-only. It answers
-//! on the loopback interface alone, and only whoever knows the link that it prints (`guard`).
+//! It is a program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps
+//! read-only. It answers on the loopback interface alone, and only requests with the secret of the link that it prints
+//! (`guard`).
 //!
-//! One thread does everything. What it takes to look at a run is done once, however many pages show it (`feed`).
+//! One thread does everything. A run is looked at once, however many pages show it (`feed`).
 
 mod answers;
 mod error;
@@ -33,7 +34,7 @@ use crate::segment::system;
 
 /// How often a signal to stop is looked for.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Where runs lie unless they were told otherwise.
+/// The folder of all runs, unless their configurations name another.
 const DEFAULT_ROOT: &str = "runs";
 
 /// A dashboard that has its port and can be visited once it serves.
@@ -48,8 +49,8 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Take `port` of the loopback interface, any that is free with 0, to show this user's runs: those under way, and all that lie beside
-    /// `run` or, without one, in the folder `runs`.
+    /// Binds `port` of the loopback interface, or any free port with 0. The dashboard shows this user's runs: those under way,
+    /// and all that lie beside `run` or, without one, in the folder `runs`.
     ///
     /// # Errors
     /// There is no such run, or the port is taken.
@@ -71,13 +72,13 @@ impl Dashboard {
         self.port
     }
 
-    /// What to open in a browser. Whoever knows it sees everything that the dashboard shows.
+    /// The link to open in a browser. Whoever knows it sees everything that the dashboard shows.
     pub fn link(&self) -> String {
         let run = self.first.as_ref().map_or_else(String::new, |id| format!("#{}", encoded(id)));
         format!("http://{}:{}/{}/{run}", Ipv4Addr::LOCALHOST, self.port, self.token.as_str())
     }
 
-    /// Answer until this process is told to stop.
+    /// Answers requests until this process gets a stop signal.
     ///
     /// # Errors
     /// The operating system refuses what a server needs.
@@ -88,7 +89,7 @@ impl Dashboard {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-            // Pages listen for as long as they are open, so nobody waits until the last one is closed.
+            // Open pages hold their connections, so a graceful end that waits for them would never come.
             tokio::select! {
                 served = axum::serve(listener, answers::router(token, runs)).into_future() => served.map_err(failed),
                 () = stopped() => Ok(()),
@@ -103,18 +104,19 @@ async fn stopped() {
     }
 }
 
-/// A name as it can stand in an address, whoever takes that up: terminals end a link at a blank.
+/// A name, percent-encoded for an address: terminals, for instance, end a link at a blank.
 fn encoded(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     name.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// What is told has names and numbers alone, which can always be written.
+/// `value` as JSON. Values here have names and numbers alone, which can always be written.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
-/// Whoever panicked while holding one may have left a row or a message half added: a page that is a little wrong is better than none.
+/// Takes the lock even if a panic poisoned it. A row or a message may then be half added: a page that is a little wrong is
+/// better than none.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The files that make the page: part of the program, so that it needs no other origin and no folder of its own.
+//! The files of the page. They are part of the program, so that it needs no other origin and no folder of files.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,7 +7,8 @@ const HTML: &str = "text/html; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Name, media type and content. `uplot` draws the charts (<https://github.com/leeoniya/uPlot>, version 1.6.32, as it was published).
+/// Name, media type and content of each file. `uplot` draws the charts (<https://github.com/leeoniya/uPlot>, version 1.6.32,
+/// as it was published).
 const FILES: [(&str, &str, &str); 14] = [
     ("", HTML, include_str!("page/index.html")),
     ("style.css", STYLE, include_str!("page/style.css")),
@@ -25,7 +26,7 @@ const FILES: [(&str, &str, &str); 14] = [
     ("uplot.LICENSE", "text/plain; charset=utf-8", include_str!("page/uplot.LICENSE")),
 ];
 
-/// The file `name`.
+/// Answers with the file `name`.
 pub(super) fn file(name: &str) -> Response {
     match FILES.iter().find(|(known, ..)| *known == name) {
         Some((_, media_type, content)) => ([(header::CONTENT_TYPE, *media_type)], *content).into_response(),

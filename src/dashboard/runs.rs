@@ -19,38 +19,38 @@ use crate::segment::Segment;
 use crate::shell::word;
 use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, jsonl};
 
-/// What becomes of a run.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// Its supervisor lives.
+    /// The supervisor lives, and the run is announced here.
     Running,
-    /// Its supervisor noted the end.
+    /// The supervisor noted the end.
     Ended,
-    /// Its supervisor noted no end and does not live, and a process keeps the run in memory.
+    /// The supervisor noted no end and does not live, and a process keeps the run in memory.
     Kept,
-    /// Its supervisor noted no end and does not live.
+    /// The supervisor noted no end and does not live.
     Killed,
-    /// Its supervisor noted no end and lives, and the run is not announced here: it is just beginning, for instance.
+    /// The supervisor noted no end and lives, and the run is not announced here: it is just beginning, for instance.
     Unannounced,
 }
 
 /// A run in a few facts.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Card {
-    /// Name of its folder. Of several folders with one name, as copies have, one is shown.
+    /// Name of the run's folder. If several folders have one name, as copies do, only one is shown.
     pub(super) id: String,
-    /// Where it lies.
+    /// Path of the folder.
     folder: String,
-    /// The same as it can be typed.
+    /// Path of the folder, quoted as a shell needs it.
     folder_word: String,
     /// Name that the user gave.
     name: String,
-    /// What becomes of it.
+    /// The state of the run.
     pub(super) state: State,
-    /// Why it ended.
+    /// Why the run ended.
     reason: Option<String>,
-    /// Process id of its supervisor.
+    /// Process id of the supervisor.
     pub(super) supervisor_pid: u32,
     /// Start, in milliseconds since 1970.
     started_unix_ms: i64,
@@ -60,40 +60,42 @@ pub(super) struct Card {
     algorithm: Option<String>,
     /// Seed.
     seed: Option<i64>,
-    /// Environment steps after which it stops.
+    /// Environment steps after which the run stops.
     stop_env_steps: Option<u64>,
-    /// The mean return that ends it once it is confirmed.
+    /// The mean return that ends the run once it is confirmed.
     goal: Option<f64>,
-    /// The last line of its metrics.
+    /// The last line of `metrics.jsonl`.
     metrics: Value,
-    /// The evaluation that made its best weights the best.
+    /// The evaluation that made the best weights the best.
     best: Option<Value>,
-    /// What held it back, in the sentence of its report, once it has ended.
+    /// What held the run back, in the sentence of its closing report, once it has ended.
     bottleneck: Option<String>,
-    /// Cores that it computed on in training, on average, once it has ended.
+    /// Cores that the run computed on in training, on average, once it has ended.
     cores_used: Option<f64>,
-    /// Share of the machine's time that anybody computed meanwhile, likewise.
+    /// Share of the machine's time that any program computed in training, once the run has ended.
     machine_busy_share: Option<f64>,
-    /// Share of what its cores could compute that its networks did, likewise.
+    /// What networks computed in training as a share of what the cores could, once the run has ended.
     limit_share: Option<f64>,
-    /// Its videos, the newest first.
+    /// Videos of episodes, the newest first.
     videos: Vec<Video>,
 }
 
-/// Where runs are looked for.
+/// The places where runs are looked for, and what is known of the runs there.
 #[derive(Debug)]
 pub(super) struct Runs {
     registry: Registry,
+    /// Folders of runs.
     roots: Vec<PathBuf>,
-    /// The folders of runs that were under way at some look, by id: what has ended stays, wherever it lies.
+    /// The folders of runs that were under way at some look, by id. They are shown after their end, wherever they lie.
     seen: Mutex<BTreeMap<String, PathBuf>>,
-    /// The evaluations of every run, read as far as they went.
+    /// The best evaluation of every run, by folder.
     best: Mutex<HashMap<PathBuf, Best>>,
     /// The cards of runs that have ended, by folder.
     ended: Mutex<HashMap<PathBuf, Ended>>,
 }
 
-/// The card of a run that has ended, and the file that is its record: it is replaced when such a run goes on, and nothing else changes.
+/// The card of a run that has ended, and which version of its record the card is of. The record is replaced when the run
+/// goes on, and nothing else changes before.
 #[derive(Debug)]
 struct Ended {
     record: PathBuf,
@@ -101,7 +103,7 @@ struct Ended {
     card: Card,
 }
 
-/// Which of the files that were put in one place it is: number, bytes, and when it was written.
+/// What tells a file from those that had its name before: inode, bytes, and seconds and nanoseconds of the last change.
 type Version = (u64, u64, i64, i64);
 
 fn version_of(path: &Path) -> Option<Version> {
@@ -109,7 +111,7 @@ fn version_of(path: &Path) -> Option<Version> {
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
 
-/// What made the best weights of a run the best, and the evaluations that are still to come.
+/// The evaluation that made the best weights of a run the best, and the rest of the file of evaluations.
 #[derive(Debug)]
 struct Best {
     evaluations: Tail,
@@ -125,13 +127,13 @@ impl Runs {
         &self.registry
     }
 
-    /// Show what lies in the folder `root`.
+    /// Adds the runs in the folder `root`.
     pub(super) fn add_root(&mut self, root: &Path) {
-        // The first run may be about to make it.
+        // The folder may not exist yet: the first run creates it.
         self.roots.extend(root.canonicalize().or_else(|_| std::path::absolute(root)));
     }
 
-    /// Show `run` and what lies beside it; its id.
+    /// Adds `run` and the runs that lie beside it, and returns the id of `run`.
     pub(super) fn add(&mut self, run: &RunName) -> Result<String, DashboardError> {
         let path = match run {
             RunName::Folder(path) => path.clone(),
@@ -142,7 +144,7 @@ impl Runs {
         Ok(id_of(folder.path()).unwrap_or_default())
     }
 
-    /// The run `id`. What a request names is compared with what is there, and never made a path.
+    /// The run `id`. The id from a request is compared with those of the runs that are there, and never becomes a path.
     pub(super) fn find(&self, id: &str) -> Option<RunFolder> {
         RunFolder::open(self.folders().get(id)?).ok()
     }
@@ -150,14 +152,14 @@ impl Runs {
     /// All runs, the newest first.
     pub(super) fn cards(&self) -> Vec<Card> {
         let folders = self.folders();
-        // To open a folder reads its record, and most runs have ended.
+        // Most runs have ended, and opening a folder would read its record.
         let card = |path: &PathBuf| self.known(path).or_else(|| self.card(&RunFolder::open(path).ok()?));
         let mut cards: Vec<_> = folders.values().filter_map(card).collect();
         cards.sort_by_key(|card| std::cmp::Reverse(card.started_unix_ms));
         cards
     }
 
-    /// The facts about one run. Of one that has ended they are read once.
+    /// The card of one run. For a run that has ended, it is read once.
     pub(super) fn card(&self, folder: &RunFolder) -> Option<Card> {
         if let Some(card) = self.known(folder.path()) {
             return Some(card);
@@ -171,7 +173,7 @@ impl Runs {
         Some(card)
     }
 
-    /// The card of the run in the folder `path`, if it has ended and was read since.
+    /// The card of the run in the folder `path`, if the run has ended and its card was read since.
     fn known(&self, path: &Path) -> Option<Card> {
         let all = locked(&self.ended);
         let ended = all.get(path)?;
@@ -234,15 +236,15 @@ impl Runs {
         }
     }
 
-    /// The folders of all runs, by id: that of a run that is or was under way, and not a copy of it.
+    /// The folders of all runs, by id. If there are copies, the folder is that of the run that is or was under way.
     fn folders(&self) -> BTreeMap<String, PathBuf> {
         let announced = self.registry.list().into_iter().filter_map(|entry| Path::new(&entry.record.run_folder).canonicalize().ok());
         let mut seen = locked(&self.seen);
         seen.extend(announced.filter_map(|path| Some((id_of(&path)?, path))));
-        // Not where it was and is no more: it may have been moved.
+        // A folder that is gone may have been moved to another root.
         seen.retain(|_, path| path.is_dir());
         let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
-            // `latest` and what else leads here would be second runs.
+            // Links, such as `latest`, would show runs twice.
             entry.file_type().is_ok_and(|kind| kind.is_dir())
         });
         let mut folders: BTreeMap<_, _> = beside.map(|entry| entry.path()).filter_map(|path| Some((id_of(&path)?, path))).collect();
@@ -251,8 +253,8 @@ impl Runs {
     }
 }
 
-/// Whether the run in `folder` stays in memory, for another supervisor to adopt. A copy of the folder leads to the same memory, and is
-/// another run.
+/// Whether the run in `folder` is kept in memory, for another supervisor to adopt. A copy of the folder names the same
+/// memory, and is another run.
 fn is_kept(folder: &RunFolder) -> bool {
     let kept = || {
         let segment = Segment::attach_read_only(&fs::read_to_string(folder.kept_segment()).ok()?).ok()?;

@@ -1,11 +1,11 @@
-//! A file that grows by lines, read as far as it goes.
+//! A file that grows by lines, of which each look reads what it has gained.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use crate::telemetry::jsonl;
 
-/// What one look reads of a file at most; what lies beyond is for the next.
+/// Bytes that one look reads at most.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// How far a file has been read.
@@ -20,8 +20,8 @@ impl Tail {
         Self { path, read_bytes: 0 }
     }
 
-    /// The whole lines that the file has gained; none if it cannot be read. One that has become shorter is another file, and read from its
-    /// beginning.
+    /// The whole lines that the file has gained, as far as one look reads them; none if it cannot be read. A file that has
+    /// become shorter is another one, and is read from its beginning.
     pub(super) fn new_lines(&mut self) -> Vec<String> {
         self.gained().map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect())
     }
@@ -38,7 +38,7 @@ impl Tail {
         file.seek(SeekFrom::Start(self.read_bytes)).ok()?;
         let mut gained = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut gained).ok()?;
-        // The last line may still be being written, unless it is longer than any.
+        // A last line without an end is still being written, unless it fills the whole look: no real line is that long.
         let whole = match gained.iter().rposition(|&byte| byte == b'\n') {
             Some(end) => end + 1,
             None if gained.len() as u64 == MOST_BYTES => gained.len(),

@@ -1,4 +1,4 @@
-//! Videos of episodes for a browser, whole or the part of one that it asks for: some players ask for parts alone.
+//! Videos of episodes for a browser, whole or the part that it asks for: some players ask for parts alone.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use http_range_header::parse_range_header;
 use crate::config::schema::VideoFormat;
 use crate::telemetry::{RunFolder, Video, jsonl, videos_in};
 
-/// Far more than a video of pictures of environments has.
+/// Bytes of a video that are read at most: far more than any has.
 const LARGEST_BYTES: u64 = 256 << 20;
 
 /// The videos of the run in `folder`, the newest first.
@@ -26,14 +26,14 @@ fn media_type(format: VideoFormat) -> &'static str {
     }
 }
 
-/// The video `wanted` of a run, or the part of it that `headers` ask for. What a request names is compared with what is there,
-/// and never made a path.
+/// The video `wanted` of a run, or the part of it that `headers` ask for. The name from a request is compared with those of
+/// the videos that are there, and never becomes a path.
 pub(super) fn answer(folder: &RunFolder, wanted: &str, headers: &HeaderMap) -> Option<Response> {
     let Video { name, format, .. } = videos_in(&folder.videos()).into_iter().find(|video| video.name == wanted)?;
     let mut video = Vec::new();
     jsonl::open(&folder.videos().join(name))?.take(LARGEST_BYTES).read_to_end(&mut video).ok()?;
     let described = [(header::CONTENT_TYPE, media_type(format)), (header::ACCEPT_RANGES, "bytes")];
-    // Of a unit that is not understood, the whole is answered.
+    // A range in another unit is answered with the whole video.
     let in_bytes = |range: &&str| range.starts_with("bytes=");
     Some(match headers.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(in_bytes) {
         Some(range) => part(video, range, described),

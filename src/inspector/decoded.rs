@@ -1,4 +1,5 @@
-//! One row of the replay for people: its fields, a line for each step where it is a fragment, and the newest frame as a small picture.
+//! One row of the replay for people: its fields, a line for each step if the row is a fragment, and the newest frame as a
+//! small picture.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,14 +9,15 @@ use crate::experience::fragment::{ACTIONS, AGES, FIELDS, FLAGS, FRAMES, LENGTH, 
 use crate::experience::transition::{is_terminated, is_truncated};
 use crate::telemetry::Table;
 
-/// Rows and columns from which bytes are shown as a picture.
+/// Bytes of at least this many rows and columns are shown as a picture.
 const SMALLEST_SIDE: usize = 8;
-/// Values of a field that are shown, and dimensions of its shape. JSON has all.
+/// Values of a field that are shown. JSON has all of them.
 const MOST_VALUES: usize = 64;
+/// Dimensions of a shape that are shown. JSON has all of them.
 const MOST_DIMENSIONS: usize = 8;
 /// Characters of the widest picture.
 const WIDEST: usize = 84;
-/// From the darkest to the brightest.
+/// Characters for shades, from the darkest to the brightest.
 const SHADES: &[u8] = b" .:-=+*#%@";
 
 impl Display for Transition {
@@ -44,7 +46,7 @@ impl Display for Transition {
             && let Values::U8(bytes) = &field.values
         {
             let size = rows * columns;
-            // The frames of a fragment that is shorter than it might be end earlier.
+            // A fragment that is shorter than the longest leaves the last frames unused.
             let unused = steps.as_ref().map_or(0, |steps| (steps.most - steps.length) * field.values.len() / field.shape[0].max(1));
             let end = bytes.len().saturating_sub(unused).max(size);
             write!(formatter, "\n{}", picture(&bytes[end - size..end], columns))?;
@@ -60,18 +62,23 @@ struct Steps<'t> {
     flags: &'t [i32],
     log_probabilities: &'t [f32],
     ages: &'t [i32],
-    /// Steps that it has, and could have.
+    /// Steps that the fragment has.
     length: usize,
+    /// Steps that a fragment can have.
     most: usize,
 }
 
 impl<'t> Steps<'t> {
-    /// `None` when these are not the fields of a fragment.
+    /// The steps in these fields; `None` if they are not the fields of a fragment.
     fn of(fields: &'t [FieldValues]) -> Option<Self> {
         let is_fragment = fields.len() == FIELDS.len() && fields.iter().zip(FIELDS).all(|(field, name)| field.name == name);
         let at = |position: usize| is_fragment.then(|| &fields[position]);
-        let (floats, integers) = (|position| at(position)?.values.floats(), |position| at(position)?.values.integers());
-        let (rewards, flags, log_probabilities, ages) = (floats(REWARDS)?, integers(FLAGS)?, floats(LOG_PROBABILITIES)?, integers(AGES)?);
+        let floats = |position| at(position)?.values.floats();
+        let integers = |position| at(position)?.values.integers();
+        let rewards = floats(REWARDS)?;
+        let flags = integers(FLAGS)?;
+        let log_probabilities = floats(LOG_PROBABILITIES)?;
+        let ages = integers(AGES)?;
         let most = rewards.len();
         let are_equal = [flags.len(), log_probabilities.len(), ages.len()] == [most; 3] && at(FRAMES)?.shape.first()? > &0;
         let length = usize::try_from(*integers(LENGTH)?.first()?).ok()?;
@@ -102,17 +109,18 @@ impl<'t> Steps<'t> {
     }
 }
 
-/// Rows and columns of the pictures that a field holds, if it does.
+/// Rows and columns of the pictures in a field, if it holds pictures.
 fn picture_size(field: &FieldValues) -> Option<(usize, usize)> {
     let [.., rows, columns] = field.shape[..] else { return None };
     let is_picture = matches!(field.values, Values::U8(_)) && rows.min(columns) >= SMALLEST_SIDE && rows * columns <= field.values.len();
     is_picture.then_some((rows, columns))
 }
 
-/// Brighter bytes as denser characters, each for two rows, since a character is about twice as high as it is wide.
+/// Brighter bytes as denser characters. A character stands for two rows, since it is about twice as high as it is wide.
 fn picture(bytes: &[u8], columns: usize) -> String {
     let (low, high) = bytes.iter().fold((u8::MAX, 0), |(low, high), &byte| (low.min(byte), high.max(byte)));
-    let (side, range) = (columns.div_ceil(WIDEST), usize::from(high.saturating_sub(low)).max(1));
+    let side = columns.div_ceil(WIDEST);
+    let range = usize::from(high.saturating_sub(low)).max(1);
     let rows: Vec<&[u8]> = bytes.chunks_exact(columns).collect();
     let mut text = String::new();
     for block in rows.chunks(2 * side) {
@@ -128,7 +136,7 @@ fn picture(bytes: &[u8], columns: usize) -> String {
     text
 }
 
-/// Values, or the first of them.
+/// The values, or the first of them and how many follow.
 fn text(values: &Values) -> String {
     let (shown, all) = (values.part(0, values.len().min(MOST_VALUES)), values.len());
     if all <= MOST_VALUES { shown } else { format!("{shown} and {} more", all - MOST_VALUES) }
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn of_many_values_or_dimensions_the_first_are_shown() {
-        // A cell of a table as wide as all of them would be none that can be formatted.
+        // A cell of a table with all of them would be wider than can be formatted.
         let values = text(&Values::F32(vec![0.5; 100_000]));
         assert!(values.ends_with("0.5] and 99936 more") && values.len() < 500, "{values}");
         assert_eq!(text(&Values::I32(vec![1, 2])), "[1, 2]");

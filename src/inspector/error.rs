@@ -12,7 +12,7 @@ pub enum InspectError {
     /// There is no such run, or the registry cannot be used.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
-    /// The segment cannot be opened or believed.
+    /// The segment cannot be opened or is not valid.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The replay has no slot of that number.
@@ -47,7 +47,7 @@ pub enum InspectError {
         /// Its generation.
         generation: u64,
     },
-    /// The description names a field that cannot be.
+    /// The description has a field that is impossible.
     #[error("field {position} of the run's description is impossible ({problem}); the segment is damaged")]
     ImpossibleField {
         /// Position among the fields.
@@ -63,7 +63,7 @@ pub enum InspectError {
         /// Words by the layout.
         stored_words: usize,
     },
-    /// A live view of something that does not live.
+    /// A live view of a dead run was asked for.
     #[error("the run of supervisor {pid} is dead and will not change; leave out --live to see what it left")]
     NothingLives {
         /// Its process id.

@@ -1,4 +1,4 @@
-//! What the folder of a run says of it: all that is left of one that is over.
+//! What the folder of a run says of the run: all that is left of one that has ended.
 
 use std::fmt;
 use std::path::Path;
@@ -26,28 +26,28 @@ pub struct FolderReport {
     pub started: String,
     /// End and reason; absent while the run lasts, and for ever if its supervisor was killed.
     pub ended: Option<(String, String)>,
-    /// Whether the process of its supervisor lives, as far as it can be seen from here.
+    /// Whether the supervisor lives, as far as this process can see.
     pub supervisor_lives: bool,
     /// Last line of `metrics.jsonl`.
     pub metrics: Option<Value>,
     /// Last line of `evaluations.jsonl`.
     pub last_evaluation: Option<Value>,
-    /// What fresh episodes confirmed of the best weights, as the file of those says. The highest mean of many routine evaluations would be
-    /// a lucky one.
+    /// The confirmation of the best weights by fresh episodes, as their file says. (The highest mean of many routine
+    /// evaluations would be a lucky one.)
     pub best_confirmed: Option<Value>,
     /// Number of evaluations.
     pub evaluations: usize,
     /// Names of the complete checkpoints, the oldest first.
     pub checkpoints: Vec<String>,
-    /// What has to be changed for the run to go on from the last of them, if anything has.
+    /// The options for what has to be changed for the run to go on from its last checkpoint, if anything has.
     pub change_to_go_on: Option<String>,
 }
 
 impl FolderReport {
-    /// Read the folder at `path`; links such as `runs/latest` are followed.
+    /// Reads the folder at `path`; links such as `runs/latest` are followed.
     ///
     /// # Errors
-    /// The path leads to no run's folder.
+    /// The path does not lead to the folder of a run.
     pub fn read(path: &Path) -> Result<Self, TelemetryError> {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
@@ -70,7 +70,7 @@ impl FolderReport {
     }
 }
 
-/// What the weights at `path` were written beside, with the keys of `evaluations.jsonl`, if that confirmed them.
+/// The confirmation of the weights at `path`, with the keys of `evaluations.jsonl`; `None` if they are not confirmed.
 fn best_confirmed(path: &Path) -> Option<Value> {
     let metadata = PolicyWeights::load(path).ok()?.metadata;
     let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;

@@ -1,4 +1,4 @@
-//! How priorities are spread: counts per power of two, since they span many orders of magnitude.
+//! The distribution of priorities: counts per power of two, since priorities span many orders of magnitude.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use crate::replay::{Priority, SumTree};
 /// Priorities in the replay, by powers of two.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Histogram {
-    /// From the power of the smallest priority to that of the largest, without gaps.
+    /// The bins from the smallest priority to the largest, without gaps.
     pub bins: Vec<Bin>,
-    /// Transitions that can be sampled.
+    /// Transitions with a positive priority, which can be sampled.
     pub positive: u64,
-    /// Filled slots that cannot be sampled now, because they are being written.
+    /// Filled slots with a priority of zero: they cannot be sampled now, because they are being written.
     pub zero: u64,
     /// Smallest positive priority.
     pub smallest: Option<f64>,
@@ -21,22 +21,22 @@ pub struct Histogram {
     pub mean: Option<f64>,
 }
 
-/// Priorities in `at_least..below`.
+/// The number of priorities in `at_least..below`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bin {
-    /// `2^exponent`.
+    /// Lower end: `2^exponent`.
     pub at_least: f64,
-    /// `2^(exponent + 1)`.
+    /// Upper end: `2^(exponent + 1)`.
     pub below: f64,
-    /// Transitions.
+    /// Number of transitions.
     pub count: u64,
 }
 
-/// Powers of two that a priority of 64 bits could have.
+/// Powers of two in which a priority of 64 bits can lie.
 const POWERS: usize = 64;
 
 impl Histogram {
-    /// Count the leaves of `tree`, of which `filled` belong to transitions.
+    /// Counts the leaves of `tree`, of which `filled` belong to transitions.
     pub fn of(tree: &SumTree<'_>, filled: u64) -> Self {
         let unit = Priority::SMALLEST.to_f64();
         let mut counts = [0u64; POWERS];

@@ -1,4 +1,4 @@
-//! The smaller answers as plain text: the list of runs, and what was cleaned.
+//! The list of runs, and what a clean-up removed, as plain text.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Display for RunList {
         let mut table = Table::new(&header, &[1, 2, 3, 7], 0);
         for run in &self.runs {
             let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |count| HumanCount(count).to_string());
-            // A dead run's own word for its state is what it was when it died, unless somebody keeps it.
+            // The phase in the segment of a dead run is that of its death, unless a process keeps the run in memory.
             let state = match (run.state, run.phase) {
                 (Liveliness::Running, Some(phase)) => phase,
                 _ if is_kept(&run) => RunState::Kept.name(),
@@ -57,12 +57,12 @@ impl Display for RunList {
     }
 }
 
-/// Whether its supervisor is dead and its memory kept for another.
+/// Whether the run's supervisor is dead and its memory is kept for another one.
 fn is_kept(run: &&RunSummary) -> bool {
     run.state == Liveliness::Dead && run.phase == Some(RunState::Kept.name())
 }
 
-/// The folder as somebody who stands here would name it.
+/// The folder, relative to the working directory if it lies below.
 pub(super) fn from_here(folder: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     match Path::new(folder).strip_prefix(here) {

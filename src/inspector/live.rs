@@ -24,14 +24,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Why the live view ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Whoever watched wanted no more.
+    /// The user left the view.
     Left,
     /// The run has ended.
     RunEnded,
 }
 
-/// Show the run full-screen, twice a second, until it ends or `q` or Ctrl+C is pressed. The terminal is given back as
-/// it was, also when something panics.
+/// Shows the run full-screen, twice a second, until it ends or `q` or Ctrl+C is pressed. The terminal is restored in the
+/// end, also after a panic.
 ///
 /// # Errors
 /// The run is dead, or there is no terminal.
@@ -44,7 +44,7 @@ pub fn watch(inspection: &Inspection) -> Result<Ending, InspectError> {
     }
     let keyboard = keyboard()?;
     system::handle_stop_signals()?;
-    // Its panic hook restores the terminal before the message is printed.
+    // The panic hook of `ratatui` restores the terminal before the message is printed.
     let ending = match ratatui::try_init() {
         Ok(mut terminal) => frames(inspection, &mut terminal, &keyboard),
         Err(error) => Err(error.into()),
@@ -55,8 +55,8 @@ pub fn watch(inspection: &Inspection) -> Result<Ending, InspectError> {
     Ok(ending)
 }
 
-/// Where keys come from: as the library that reads them has it, so that whether that is gone is known before it is asked, for it would look
-/// for ever.
+/// The file that `crossterm` reads keys from. Whether it is gone must be known before `crossterm` is asked, which would
+/// otherwise try to read it for ever.
 fn keyboard() -> io::Result<OwnedFd> {
     let input = io::stdin();
     if input.is_terminal() { input.as_fd().try_clone_to_owned() } else { Ok(File::open("/dev/tty")?.into()) }
@@ -89,16 +89,17 @@ fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal, keyboard: &Ow
             }
         }
         if heard.contains(PollFlags::IN) && !is_understood {
-            // What is left there until more comes would be heard again at once.
+            // Part of a key stays in the file until the rest comes, and would wake the next poll at once.
             std::thread::sleep(PAUSE);
         }
     }
 }
 
-/// Wait for a key, and no longer than `patience`: whether there is one, and whether none can come any more, since the terminal was closed.
+/// Waits for a key, and no longer than `patience`. The flags tell whether there is one, and whether the terminal was closed
+/// so that none can come any more.
 fn listen(keyboard: &OwnedFd, patience: Duration) -> PollFlags {
     let mut keys = [PollFd::new(keyboard, PollFlags::IN)];
-    // A signal is looked for next.
+    // A signal may interrupt the wait; the caller looks for it next.
     let _ = poll(&mut keys, Timespec::try_from(patience).ok().as_ref());
     keys[0].revents()
 }

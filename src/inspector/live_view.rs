@@ -1,4 +1,4 @@
-//! What the live view draws: a pure function from a report and a little history to a frame.
+//! The drawing of the live view: a pure function from a report and a short history to a frame.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::segment::processes::Role;
 
 /// Moments that the sparklines remember.
 const MOMENTS: usize = 240;
-/// Rows of the table of processes that are no process.
+/// Rows of the table of processes for its frame and its header.
 const FRAME_AND_HEADER: u16 = 3;
 
 /// Rates of the run over the last moments, the newest last.
@@ -26,7 +26,7 @@ pub struct History {
 }
 
 impl History {
-    /// Remember the rates of `report`.
+    /// Appends the rates of `report`.
     pub fn push(&mut self, report: &Report) {
         let rates = report.run.rates;
         for (history, rate) in [(&mut self.env_steps_per_s, rates.env_steps_per_s), (&mut self.updates_per_s, rates.updates_per_s)] {
@@ -38,7 +38,7 @@ impl History {
     }
 }
 
-/// Draw `report`, with the rates of `history`.
+/// Draws `report`, with the rates of `history`.
 pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
     let [header, processes, replay, priorities, rates, help] = areas(frame.area(), report);
     draw_header(frame, header, report);
@@ -51,7 +51,8 @@ pub fn draw(frame: &mut Frame<'_>, report: &Report, history: &History) {
     frame.render_widget(Line::from("q quits").dim(), help);
 }
 
-/// Where what is drawn. A low terminal has no room for priorities, or for rates either; half of any is enough for processes.
+/// The areas of the parts, from top to bottom. Processes get half of the rows at most. A low terminal has no room for
+/// priorities, and a lower one none for rates.
 fn areas(area: Rect, report: &Report) -> [Rect; 6] {
     const HEADER: u16 = 6;
     const REPLAY: u16 = 3;
@@ -95,17 +96,18 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     let mut processes: Vec<_> = report.processes.iter().filter(|process| process.is_of_interest()).collect();
-    // Of many actors those go without a row that find no room: the others are few, and each says something else.
+    // Actors come last, so that they go without a row if there is no room: the other processes are few, and each is of
+    // another kind.
     processes.sort_by_key(|process| matches!(process.role, Some(Role::Actor | Role::Guest)));
     let (count, room) = (processes.len(), usize::from(area.height.saturating_sub(FRAME_AND_HEADER)));
     let title = if count > room { format!(" processes, {room} of {count} ") } else { " processes ".to_owned() };
     let processes: Vec<_> = processes.into_iter().take(room).map(process_cells).collect();
-    // As wide as what is in them: a terminal has little room for so many.
+    // Columns are as wide as their cells, since a terminal has little room for so many.
     let widths: [usize; PROCESS_COLUMNS.len()] = std::array::from_fn(|column| {
         let cells = processes.iter().map(|cells| cells[column].as_str()).chain([PROCESS_COLUMNS[column]]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     });
-    // A narrow terminal cuts everything else shorter first.
+    // A narrow terminal shortens all other columns first.
     let widths = PROCESS_COLUMNS.iter().zip(widths).map(|(column, width)| {
         let width = u16::try_from(width).unwrap_or(u16::MAX);
         if ["process", "pid"].contains(column) { Constraint::Min(width) } else { Constraint::Length(width) }
@@ -140,7 +142,7 @@ fn draw_priorities(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         return;
     };
     let width = usize::from(area.width.saturating_sub(40));
-    // The largest first: they are what is left when there are more powers of two than lines.
+    // The largest priorities come first, and are shown if there are more powers of two than lines.
     let lines = priorities.bins.iter().rev().map(|bin| {
         let bar = bar(bin.count, priorities.highest_count(), width);
         let [at_least, below] = [bin.at_least, bin.below].map(significant);

@@ -1,4 +1,4 @@
-//! What learners say of their updates, and of the GPUs they compute on: what the metric rings still hold of it.
+//! What learners report about their updates and their GPUs, as far as the metric rings still hold it.
 
 use serde::Serialize;
 
@@ -15,18 +15,18 @@ use crate::telemetry::Gpus;
 pub struct MetricReport {
     /// Name.
     pub name: String,
-    /// Its value: of a sum or a maximum, over the newest reports alone.
+    /// Value. A sum or a maximum is over the reports that the rings still hold.
     pub value: f64,
 }
 
 impl MetricReport {
-    /// Every metric that was reported lately, in the order of their description.
+    /// Every metric that was reported lately, in the order of `described`, and then the figures of GPUs.
     pub(super) fn all(segment: &Segment, described: &[MetricDescription]) -> Vec<Self> {
         let mut amounts = vec![Amount::default(); described.len()];
         let mut gpus = Gpus::default();
         let leader = View::load(segment.control().membership()).leader.map(|number| (Role::Learner, number));
         let mut slots: Vec<_> = segment.processes().iter().collect();
-        // The leader's are the newest; there may be others, of one that led before.
+        // The leader's reports are the newest and come last. There may be others, of a learner that led before.
         slots.sort_by_key(|slot| leader.is_some() && slot.role() == leader);
         for slot in slots {
             segment.metric_ring(slot.index()).drain(0, |report| match report {

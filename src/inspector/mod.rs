@@ -1,8 +1,8 @@
 //! The inspector: a look into a running or dead run from outside.
 //!
-//! It maps the segment read-only and takes no lock, so it cannot disturb the run. It believes nothing that it reads:
-//! the header is validated before anything else, every index and length from the segment is checked, and no byte
-//! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
+//! It maps the segment read-only and takes no lock, so it cannot disturb the run. It trusts nothing that it reads: the
+//! header is validated before anything else, every index and length from the segment is checked, and no byte pattern makes
+//! it panic. What it finds is plain data, [`Report`], that several renderers share.
 
 mod decoded;
 mod error;
@@ -43,7 +43,7 @@ use std::time::Duration;
 use crate::rendezvous::{Entry, Liveliness, Registry, RendezvousError};
 use crate::segment::{Segment, SegmentError};
 
-/// Looks at the tree in search of a quiet moment.
+/// Looks at the sum tree, at most, until one falls into a quiet moment.
 const TREE_LOOKS: u32 = 10;
 
 /// A run, opened for looking.
@@ -54,17 +54,17 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Open the run of the supervisor `pid`, dead or alive.
+    /// Opens the run of the supervisor `pid`, dead or alive.
     ///
     /// # Errors
-    /// There is no such run, its segment is gone, is damaged, or belongs to another run.
+    /// There is no such run, or its segment is gone, is damaged or belongs to another run.
     pub fn open(registry: &Registry, pid: u32) -> Result<Self, InspectError> {
         let entry = registry.find(pid)?;
         let segment = open(&entry)?;
         Ok(Self { registry: registry.clone(), entry, segment })
     }
 
-    /// Whether nothing but its record is left of the run of the supervisor `pid`.
+    /// Whether the supervisor `pid` is dead and nothing but the registry's record is left of its run.
     pub fn has_lost_its_memory(registry: &Registry, pid: u32) -> bool {
         let is_gone = |entry: &Entry| matches!(open(entry), Err(InspectError::Segment(SegmentError::Open { .. })));
         registry.find(pid).is_ok_and(|entry| entry.state == Liveliness::Dead && is_gone(&entry))
@@ -95,7 +95,8 @@ impl Inspection {
         Report::collect(&self.segment, self.state(), Some(earlier), 1)
     }
 
-    /// The same without the sum tree and its priorities: to look at every leaf of a large replay takes milliseconds.
+    /// Like [`Self::report_since`], but without the sum tree and its priorities: looking at every leaf of a large replay takes
+    /// milliseconds.
     pub fn counts_since(&self, earlier: &Look) -> Report {
         Report::collect(&self.segment, self.state(), Some(earlier), 0)
     }
@@ -103,7 +104,7 @@ impl Inspection {
     /// The transition in slot `slot` of the replay.
     ///
     /// # Errors
-    /// There is no such slot, it is empty, it was never whole, or the run's description cannot be believed.
+    /// There is no such slot, it is empty, it was never whole, or the run's description is not valid.
     pub fn transition(&self, slot: usize) -> Result<Transition, InspectError> {
         Transition::read(&self.segment, slot)
     }
@@ -115,7 +116,7 @@ impl Inspection {
     }
 }
 
-/// Map the segment that `entry` names, if it is of the same run.
+/// Maps the segment that `entry` names, and checks that it is of the same run.
 fn open(entry: &Entry) -> Result<Segment, InspectError> {
     let record = &entry.record;
     let segment = Segment::attach_read_only(&record.segment)?;

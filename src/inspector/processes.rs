@@ -14,25 +14,25 @@ use crate::sync::monotonic_ns;
 pub struct ProcessReport {
     /// Number of the slot.
     pub slot: usize,
-    /// What its process does; absent while nobody ever had the slot or the word means nothing.
+    /// Role of the slot's process; absent if nobody ever had the slot, or if the word in the segment means nothing.
     pub role: Option<Role>,
-    /// Number of the process among its kind.
+    /// Number of the process among those of its role.
     pub number: Option<usize>,
-    /// Whether anybody owns the slot.
+    /// Whether a process owns the slot.
     pub state: SlotState,
     /// Process id of the owner; 0 without one.
     pub pid: u32,
-    /// Whether the kernel knows the owner.
+    /// Whether the owner lives, as the kernel says.
     pub alive: bool,
-    /// What the owner says it does.
+    /// What the owner says that it is doing.
     pub phase: Option<Phase>,
-    /// Milliseconds since the owner last said so.
+    /// Milliseconds since the owner's newest heartbeat.
     pub heartbeat_age_ms: Option<u64>,
     /// Whether the owner is, or died, in the middle of changing the replay.
     pub in_operation: bool,
     /// How often the process was replaced.
     pub restarts: u64,
-    /// What it said before it died: a line, and below it what explains it, such as a traceback.
+    /// What a process in this slot said before it died: a line, and below it what explains it, such as a traceback.
     pub last_words: Option<String>,
     /// Environment steps.
     pub env_steps: u64,
@@ -40,22 +40,22 @@ pub struct ProcessReport {
     pub episodes: u64,
     /// Transitions inserted.
     pub inserted: u64,
-    /// Share of these in what all processes inserted; absent for who inserted nothing.
+    /// `inserted` as a share of what all processes inserted; absent if this one inserted nothing.
     pub insert_share: Option<f64>,
     /// Transitions sampled.
     pub sampled: u64,
     /// Updates taken part in.
     pub updates: u64,
-    /// Count of updates in the parameters that it uses.
+    /// Updates that led to the parameters that the process uses.
     pub parameter_updates: u64,
     /// Work per second, measured.
     #[serde(flatten)]
     pub rates: Rates,
-    /// What it spent its time on since the run began.
+    /// What the process spent its time on since the run began.
     pub time: TimeShares,
 }
 
-/// Shares of the time that a process accounted for, which add up to one, or are all zero.
+/// Shares of the time that a process has counted. They add up to one, or are all zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct TimeShares {
     /// Stepping environments.
@@ -114,8 +114,8 @@ impl TimeShares {
 }
 
 impl ProcessReport {
-    /// What `slot` says now, where all processes inserted `inserted_by_all`. `of_this_boot` tells whether process ids and the
-    /// monotonic clock still mean anything.
+    /// The report of `slot` as it is now. `inserted_by_all` is what all processes inserted; without `of_this_boot`, process
+    /// ids and times of the monotonic clock mean nothing.
     pub(super) fn of(slot: ProcessSlot<'_>, rates: Rates, inserted_by_all: u64, of_this_boot: bool) -> Self {
         let state = slot.state();
         let owned = state != SlotState::Free;

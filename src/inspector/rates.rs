@@ -1,4 +1,4 @@
-//! Rates: what the counters gained between two looks, and the processor time that it took.
+//! Rates: what the counters gained between two looks, and the processor time that the gain took.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub struct Look {
     run: Progress,
     processes: Vec<Progress>,
     machine_time: MachineTime,
-    /// Products per second that the cores could compute, once that is measured.
+    /// Products per second that the cores could compute; `None` before that is measured.
     products_limit_per_s: Option<u64>,
 }
 
@@ -28,13 +28,13 @@ struct Progress {
     updates: u64,
     learned: u64,
     products: u64,
-    /// Whose processor time it is, and how much.
+    /// Process id and processor time of the process.
     processor: Option<(u32, Duration)>,
-    /// Whether a guest makes it.
+    /// Whether the process is a guest.
     is_guest: bool,
 }
 
-/// Work per second; absent where nothing was measured.
+/// Work per second, of a process or of the run; absent if nothing was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Rates {
     /// Environment steps per second.
@@ -43,18 +43,19 @@ pub struct Rates {
     pub updates_per_s: Option<f64>,
     /// Transitions, or steps of fragments, that learners learned from per second: the update frame rate.
     pub learned_per_s: Option<f64>,
-    /// Cores that it computed on, on average.
+    /// Cores that were computed on, on average.
     pub cores_used: Option<f64>,
-    /// Share of the time of all the machine's cores that anybody computed; of a whole run alone.
+    /// Share of the time of all the machine's cores that any program computed; only in the rates of a run.
     pub machine_busy_share: Option<f64>,
-    /// Products that networks computed per second: multiplications with a weight, and of gradients likewise.
+    /// Products that networks computed per second: multiplications with a weight, in forward passes and in those for
+    /// gradients.
     pub products_per_s: Option<f64>,
-    /// The same as a share of what the cores that the run may use could compute.
+    /// `products_per_s` as a share of what the cores that the run may use could compute.
     pub limit_share: Option<f64>,
 }
 
 impl Look {
-    /// The counters of `segment` now, and the processor time of those who live.
+    /// The counters of `segment` now, and the processor time of processes that live.
     pub fn at(segment: &Segment) -> Self {
         let control = segment.control();
         let processes: Vec<Progress> = segment.processes().iter().map(Progress::of).collect();
@@ -75,7 +76,7 @@ impl Look {
         }
     }
 
-    /// Rates of the whole run from `earlier` until this look. The cores that guests use are not among its own.
+    /// Rates of the whole run from `earlier` until this look. Cores that guests use do not count as the run's.
     pub(super) fn run_rates(&self, earlier: &Self) -> Rates {
         let own = (0..self.processes.len()).filter(|&slot| !self.processes[slot].is_guest);
         let cores_used = own.filter_map(|slot| self.process_rates(earlier, slot).cores_used);
@@ -114,7 +115,7 @@ impl Look {
 impl Progress {
     fn of(slot: ProcessSlot<'_>) -> Self {
         let pid = slot.pid();
-        // A process id in the segment may be anything: of what does not live there is no processor time.
+        // A process id in the segment may be any number; a process that does not live has no processor time.
         let time = (slot.state() == SlotState::Live).then(|| CoreTime::of_process(pid)).flatten();
         Self {
             env_steps: slot.counters().get(Counter::EnvSteps),

@@ -1,4 +1,4 @@
-//! The replay from outside: how full, how used, and what waits in the staging areas.
+//! The replay from outside: how full it is, how much it is used, and what waits in the staging areas.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 pub struct ReplayReport {
     /// Transitions that fit.
     pub capacity: usize,
-    /// Transitions in it.
+    /// Transitions in the replay.
     pub size: u64,
     /// Size over capacity.
     pub fill: f64,
@@ -22,7 +22,7 @@ pub struct ReplayReport {
     pub inserted: u64,
     /// Transitions drawn.
     pub sampled: u64,
-    /// Drawn over inserted; absent before the first.
+    /// Transitions drawn per transition inserted; absent before the first insert.
     pub samples_per_insert: Option<f64>,
     /// Slots passed over because another process was writing them.
     pub skipped_slots: u64,
@@ -32,7 +32,7 @@ pub struct ReplayReport {
     pub stale_priorities: u64,
     /// Priorities refused because they were not finite or negative.
     pub refused_priorities: u64,
-    /// Priorities that were larger than the largest that the tree keeps (524,288), and count as that.
+    /// Priorities that were larger than the largest that the tree keeps (524,288), and were lowered to it.
     pub saturated_priorities: u64,
     /// Largest priority seen so far, which new transitions get.
     pub largest_priority: f64,
@@ -74,9 +74,9 @@ pub struct StagingReport {
     pub capacity: usize,
     /// Transitions written completely.
     pub committed: usize,
-    /// Those of them already in the store.
+    /// Committed transitions that are already in the store.
     pub flushed: usize,
-    /// Those of them not yet in the store.
+    /// Committed transitions that are not yet in the store.
     pub pending: usize,
 }
 

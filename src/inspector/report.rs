@@ -1,4 +1,5 @@
-//! Everything that is said of one run, as plain data: collected from its segment, rendered by `text`, `live_view` and serde.
+//! Everything that is reported about one run, as plain data: collected from its segment, rendered by `text`, `live_view` and
+//! serde.
 
 use serde::Serialize;
 
@@ -24,9 +25,9 @@ use crate::sync::Ordering;
 pub struct Report {
     /// Whose segment it is and where everything lies in it.
     pub header: Header,
-    /// What the run says of itself; absent when that cannot be read.
+    /// What the run says of itself; absent if that cannot be read.
     pub description: Option<RunDescription>,
-    /// Why it cannot be read.
+    /// Why the description cannot be read.
     pub description_problem: Option<String>,
     /// Run-wide counts.
     pub run: RunReport,
@@ -38,9 +39,9 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The replay's counts.
     pub replay: ReplayReport,
-    /// How priorities are spread; absent when sampling is uniform, or the tree was not looked at.
+    /// The distribution of priorities; absent if sampling is uniform, or if the tree was not looked at.
     pub priorities: Option<Histogram>,
-    /// The sum tree, audited; absent likewise.
+    /// The audit of the sum tree; absent if sampling is uniform, or if the tree was not looked at.
     pub tree: Option<TreeReport>,
     /// Staging areas.
     pub staging: Vec<StagingReport>,
@@ -67,13 +68,13 @@ pub struct Header {
     pub state: Liveliness,
     /// When the run was created, in milliseconds since 1970.
     pub created_unix_ms: u64,
-    /// Seconds since then.
+    /// Seconds since the run was created.
     pub age_s: f64,
     /// Bytes of the segment.
     pub total_bytes: usize,
     /// The sizes from which the layout follows.
     pub sizes: SegmentSizes,
-    /// The regions, in the order in which they lie.
+    /// The regions, in the order of their offsets.
     pub regions: Vec<RegionReport>,
 }
 
@@ -91,13 +92,13 @@ pub struct RegionReport {
 /// What the run says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunDescription {
-    /// Version of the program that started it.
+    /// Version of the program that started the run.
     pub program_version: String,
     /// Environment.
     pub environment: String,
     /// Algorithm.
     pub algorithm: String,
-    /// Where its results are.
+    /// The folder of the run's results.
     pub run_folder: String,
     /// Fields of a transition.
     pub fields: Vec<FieldReport>,
@@ -110,7 +111,7 @@ pub struct FieldReport {
     pub name: String,
     /// Element type.
     pub element: String,
-    /// Elements.
+    /// Number of elements.
     pub length: usize,
 }
 
@@ -130,50 +131,50 @@ pub struct RunReport {
     pub rates: Rates,
     /// Updates by which the acting policy was older than the newest, mean over all transitions; absent before the first.
     pub policy_lag_mean: Option<f64>,
-    /// The largest such lag.
+    /// The largest policy lag.
     pub policy_lag_max: u64,
-    /// Times that the supervisor repaired the replay.
+    /// How often the supervisor repaired the replay.
     pub repairs: u64,
-    /// Whether the supervisor is repairing it now.
+    /// Whether the supervisor is repairing the replay now.
     pub repairing: bool,
 }
 
 /// Published parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ParameterReport {
-    /// Parameters of the network.
+    /// Number of parameters that are published for acting.
     pub count: usize,
-    /// Versions published for acting.
+    /// How many versions were published for acting.
     pub version: u64,
-    /// Versions published of the learners' whole state.
+    /// How many versions were published of the learners' whole state.
     pub learner_state_version: u64,
 }
 
 /// The learners that take part in the exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LearnerReport {
-    /// Raised with every change.
+    /// A number that grows with every change of the members.
     pub epoch: u32,
-    /// Their numbers.
+    /// Numbers of the learners.
     pub members: Vec<usize>,
-    /// The one who publishes.
+    /// The learner that publishes; absent also if two learners have a half each.
     pub leader: Option<usize>,
 }
 
 /// What a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PictureReport {
-    /// How many were shown before it, and it.
+    /// Number of the picture, from 1.
     pub version: u64,
     /// Environment steps of the run.
     pub env_steps: u64,
-    /// Updates in the parameters that act.
+    /// Updates that led to the parameters that act.
     pub updates: u64,
     /// Return of the episode so far.
     pub episode_return: f64,
     /// Steps of the episode so far.
     pub episode_steps: u64,
-    /// Whether it is made of what is observed, since the environment draws nothing.
+    /// Whether the picture shows the observation as bars, since the environment draws nothing.
     pub drawn_as_bars: bool,
 }
 
@@ -193,8 +194,8 @@ impl PictureReport {
 }
 
 impl Report {
-    /// Collect it from `segment`; rates are since `earlier`, and the tree is audited up to `most_looks` times:
-    /// not looked at with 0 of them.
+    /// Collects the report from `segment`. Rates are since `earlier`, and the tree is audited up to `most_looks` times; with 0
+    /// it is left out.
     pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();

@@ -1,4 +1,4 @@
-//! This user's runs, and the removal of what dead ones left.
+//! This user's runs, and the removal of what dead runs left.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,27 +20,27 @@ pub struct RunList {
 /// One run, in a line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// Process id of its supervisor, by which it is named.
+    /// Process id of the supervisor, by which the run is named.
     pub pid: u32,
-    /// Whether its supervisor lives.
+    /// Whether the supervisor lives.
     pub state: Liveliness,
-    /// What the run is doing by its own account; absent when its segment cannot be read.
+    /// The state of the run in its segment; absent if the segment cannot be read, or if the process that kept it is gone.
     pub phase: Option<&'static str>,
     /// Environment.
     pub environment: String,
     /// Algorithm.
     pub algorithm: String,
-    /// Seconds since it was created.
+    /// Seconds since the run was created.
     pub age_s: f64,
     /// Environment steps.
     pub env_steps: Option<u64>,
     /// Updates.
     pub updates: Option<u64>,
-    /// Where its results are.
+    /// The folder of the run's results.
     pub run_folder: String,
-    /// Name of its shared-memory object.
+    /// Name of the shared-memory object.
     pub segment: String,
-    /// Why its segment cannot be read.
+    /// Why the segment cannot be read.
     pub problem: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct RunSummary {
 pub struct Cleaned {
     /// Segments that were removed: those of runs, with their sockets and records, and those of shared replays.
     pub removed: Vec<String>,
-    /// Supervisors of dead runs that processes still live of, so that nothing of them was removed.
+    /// Supervisors of dead runs of which other processes still live, so that nothing was removed.
     pub kept: Vec<u32>,
 }
 
@@ -86,7 +86,7 @@ impl RunSummary {
 }
 
 impl Cleaned {
-    /// Remove what every dead run of this user left, and every shared replay that no process uses any more.
+    /// Removes what every dead run of this user left, and every shared replay that no process uses any more.
     pub fn sweep(registry: &Registry) -> Self {
         let names = registry.sweep().into_iter().chain(remove_dead_replays());
         let removed = names.map(|name| printable(&name)).collect();
@@ -95,12 +95,12 @@ impl Cleaned {
     }
 }
 
-/// Whether a run of this memory is kept in it, by a process that lives.
+/// Whether a living process keeps the run of `segment` in memory.
 pub fn is_kept(segment: &Segment) -> bool {
     segment.control().run_state() == RunState::Kept && segment.control().keeping().is_kept()
 }
 
-/// Whether the run was kept in memory, by a process that is gone.
+/// Whether a process that is gone kept the run in memory.
 fn is_left_by_its_keeper(control: Control<'_>) -> bool {
     control.run_state() == RunState::Kept && !control.keeping().is_kept()
 }

@@ -16,7 +16,7 @@ use crate::telemetry::Table;
 
 /// Characters of the longest bar.
 const BAR_WIDTH: usize = 40;
-/// Shares of time below this are not shown.
+/// The least share of time that is shown.
 const LEAST_SHARE: f64 = 0.005;
 
 impl Display for Report {

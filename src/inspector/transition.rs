@@ -1,4 +1,4 @@
-//! One transition of the replay, decoded by what the run says of its fields.
+//! One transition of the replay, decoded by the fields in the run's description.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, SegmentSizes};
 use crate::sync::Ordering;
 
-/// Looks before a transition counts as torn.
+/// Looks after which a transition counts as torn.
 const ATTEMPTS: u32 = 50;
+/// Pause between two looks.
 const PAUSE: Duration = Duration::from_micros(200);
-/// Dimensions of an impossible shape that are named.
+/// Dimensions of an impossible shape that an error shows.
 const SHOWN_DIMENSIONS: usize = 8;
 
 /// A transition.
@@ -26,16 +27,16 @@ pub struct Transition {
     pub generation: u64,
     /// Who wrote it.
     pub owner: Owner,
-    /// Its priority; absent when sampling is uniform, or while its leaf belongs to another generation.
+    /// Priority; absent if sampling is uniform, or while the leaf belongs to another generation.
     pub priority: Option<f64>,
-    /// Its fields, in the order of the run's description.
+    /// Fields, in the order of the run's description.
     pub fields: Vec<FieldValues>,
 }
 
 /// Who wrote a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Owner {
-    /// Slot in the process table; the supervisor, who has none, is the largest number of 20 bits.
+    /// Slot in the process table. The supervisor, which has no slot, is the largest number of 20 bits.
     pub slot: usize,
     /// What the process in that slot does now.
     pub role: Option<Role>,
@@ -73,7 +74,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
@@ -85,12 +86,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `count` of them from `first` on, as people read them.
+    /// `count` values from `first` on, as people read them.
     pub(super) fn part(&self, first: usize, count: usize) -> String {
         let range = first..first + count;
         match self {
@@ -103,19 +104,19 @@ impl Values {
         }
     }
 
-    /// They, if they are 32-bit floats.
+    /// The values, if they are 32-bit floats.
     pub(super) fn floats(&self) -> Option<&[f32]> {
         if let Self::F32(values) = self { Some(values) } else { None }
     }
 
-    /// They, if they are 32-bit integers.
+    /// The values, if they are 32-bit signed integers.
     pub(super) fn integers(&self) -> Option<&[i32]> {
         if let Self::I32(values) = self { Some(values) } else { None }
     }
 }
 
 impl Transition {
-    /// Decode the transition in `slot`.
+    /// Decodes the transition in `slot`.
     pub(super) fn read(segment: &Segment, slot: usize) -> Result<Self, InspectError> {
         let sizes = segment.layout().sizes();
         if slot >= sizes.capacity {
@@ -130,7 +131,7 @@ impl Transition {
             if word.is_empty() {
                 return Err(InspectError::EmptySlot { slot, inserted: segment.control().inserted().load(Ordering::Relaxed) });
             }
-            // A generation is claimed once, so the same one before and after means the same owner.
+            // Each generation of a slot is claimed once, so one generation before and after the read means one owner.
             let read = reader.read(slot, &mut batch.as_rows(), 0, &mut names);
             if let Err(Unreadable::FrameGone(generation)) = read {
                 return Err(InspectError::FrameGone { slot, generation });
@@ -146,8 +147,8 @@ impl Transition {
     }
 }
 
-/// The schema in `description`, once it is known to describe rows of exactly the words that are stored, and frames of
-/// the bytes that are: every later access to a row relies on that.
+/// The schema in `description`, after checking that its rows have exactly the words that are stored, and its frames the
+/// bytes: every later access to a row relies on that.
 fn schema(description: &Description, sizes: &SegmentSizes) -> Result<Schema, InspectError> {
     let stored_words = sizes.transition_words;
     for (position, field) in description.fields.iter().enumerate() {
@@ -155,7 +156,7 @@ fn schema(description: &Description, sizes: &SegmentSizes) -> Result<Schema, Ins
         let Some(element) = Element::from_name(&field.element) else {
             return Err(impossible(format!("unknown element type `{}`", printable(&field.element))));
         };
-        // A row holds the names of its frames, a word each, and all of them are there at once.
+        // A row holds the names of its frames, a word each, and all of these frames are stored at once.
         if field.stack > stored_words.min(sizes.frames) {
             return Err(impossible(format!("{} frames in a row of {stored_words} words, of {} frames", field.stack, sizes.frames)));
         }

@@ -1,4 +1,4 @@
-//! An audit of the sum tree from outside, while others may be changing it.
+//! An audit of the sum tree from outside, while processes may be changing it.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use crate::segment::pidfd::is_alive;
 use crate::segment::processes::SlotState;
 use crate::sync::Ordering;
 
-/// What can be said of the tree.
+/// The verdict of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exactness {
     /// Every node was the sum of its children.
     Exact,
-    /// Nobody was changing it, and nodes were not the sums of their children.
+    /// Nodes were not the sums of their children, and no process was changing the tree.
     Inconsistent,
-    /// The same, after a process died in the middle of an operation: a repair makes it exact.
+    /// Nodes were not the sums of their children, and a process died in the middle of an operation: a repair makes the tree
+    /// exact.
     HalfChanged,
-    /// It was being changed in every look, so that differences mean nothing.
+    /// The tree was being changed in every look, so that differences mean nothing.
     InMotion,
 }
 
@@ -29,11 +30,11 @@ pub enum Exactness {
 pub struct TreeReport {
     /// Children per node.
     pub fanout: usize,
-    /// What the audit came to.
+    /// The verdict of the audit.
     pub verdict: Exactness,
-    /// Looks it took.
+    /// Looks that the audit took.
     pub looks: u32,
-    /// What the last look found, in the tree's fixed point.
+    /// What the last look found, in units of the smallest priority.
     #[serde(flatten)]
     pub audit: Audit,
     /// Sum of all priorities, from the leaves.
@@ -41,7 +42,7 @@ pub struct TreeReport {
 }
 
 impl TreeReport {
-    /// Audit `tree`, up to `most_looks` times until it is found exact or found damaged.
+    /// Audits `tree`, looking up to `most_looks` times until it is found exact or damaged.
     pub(super) fn of(segment: &Segment, tree: &SumTree<'_>, most_looks: u32) -> Self {
         let mut last: Option<Audit> = None;
         let mut looks = 0;
@@ -53,7 +54,7 @@ impl TreeReport {
                 break (audit, Exactness::Exact);
             }
             let quiet = before.is_quiet() && before == Moment::of(segment);
-            // One look could fall between two additions of a process that was put to sleep; two that agree did not.
+            // One look may fall between two additions of a process that was put to sleep. Two looks that agree did not.
             if quiet && last == Some(audit) {
                 break (audit, if before.died_inside > 0 { Exactness::HalfChanged } else { Exactness::Inconsistent });
             }
@@ -68,11 +69,12 @@ impl TreeReport {
     }
 }
 
-/// What changes when somebody changes the tree.
+/// Counts that change whenever a process changes the tree.
 #[derive(PartialEq, Eq)]
 struct Moment {
+    /// Living processes in the middle of an operation.
     working: usize,
-    /// Processes that died in the middle of an operation, after which no repair is complete.
+    /// Processes that died in the middle of an operation and are not repaired yet.
     died_inside: usize,
     claimed: u64,
     sampled: u64,

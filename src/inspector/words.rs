@@ -1,4 +1,4 @@
-//! How single facts are said: the words that the text and the live view share.
+//! The wording of single facts, which the text and the live view share.
 
 use std::fmt::{self, Formatter};
 
@@ -54,7 +54,7 @@ fn cores(rates: &Rates) -> String {
     rates.cores_used.map_or_else(|| "-".into(), |cores| format!("{cores:.2}"))
 }
 
-/// The table of processes, of which each has a row.
+/// Columns of the table of processes.
 pub(super) const PROCESS_COLUMNS: [&str; 11] =
     ["slot", "process", "pid", "state", "phase", "heartbeat", "restarts", "done", "rate", "cores", "share"];
 
@@ -76,7 +76,7 @@ pub(super) fn process_cells(process: &ProcessReport) -> [String; PROCESS_COLUMNS
     ]
 }
 
-/// What training episodes return.
+/// The mean return of the newest training episodes.
 pub(super) fn training(scores: &Scores) -> String {
     scores.training.map_or_else(
         || "no episode is finished yet".into(),
@@ -101,7 +101,8 @@ pub(super) fn per_second(rate: Option<f64>) -> String {
     rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
 }
 
-/// How fast the whole run computes, on what, and how near that is to what the cores could; `None` until two looks have been compared.
+/// How fast the whole run computes, on how many cores, and how near that is to what they could compute; `None` until two
+/// looks have been compared.
 pub(super) fn speed(rates: &Rates) -> Option<String> {
     let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
     let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
@@ -110,7 +111,7 @@ pub(super) fn speed(rates: &Rates) -> Option<String> {
     Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
 }
 
-/// A metric and its value, bytes as people read them.
+/// A metric and its value, with bytes as people read them.
 pub(super) fn metric_value(metric: &MetricReport) -> String {
     let MetricReport { name, value } = metric;
     if name.ends_with("_bytes") { format!("{name} {}", bytes(*value as usize)) } else { format!("{name} {}", significant(*value)) }
@@ -121,7 +122,7 @@ pub(super) fn named_share((name, share): (&str, f64)) -> String {
     format!("{name} {}", percent(share))
 }
 
-/// What an audit came to, in words.
+/// The verdict of an audit, in words.
 pub(super) fn describe_tree(tree: &TreeReport) -> String {
     let looks = counted(tree.looks as usize, "look");
     let sums = format!("root {}, leaves {}", HumanCount(tree.audit.root), HumanCount(tree.audit.leaf_sum));
@@ -146,7 +147,7 @@ pub(super) fn liveliness(state: Liveliness) -> &'static str {
     }
 }
 
-/// A bar of up to `width` characters; what is there at all gets at least one.
+/// A bar of up to `width` characters. A count above zero gets at least one.
 pub(super) fn bar(count: u64, highest: u64, width: usize) -> String {
     let length = (count as f64 / highest.max(1) as f64 * width as f64).round() as usize;
     "█".repeat(length.max(usize::from(count > 0)).min(width))

@@ -1,8 +1,9 @@
 //! Which process runs on which cores.
 //!
-//! A learner computes all the time, so whoever shares its core takes half of it, and all learners wait for the slowest. Binding helps where
-//! it keeps one core free for each learner and leaves one for the others. Where there are too few cores for that, or other programs have
-//! them, the kernel shares them out better than any plan: it sees who waits for the rate limiter and whose core is idle.
+//! A learner computes all the time, so a process that shares its core takes half of it, and all learners wait for the
+//! slowest. Binding helps if it keeps one core free for each learner and leaves at least one for the other processes. If
+//! there are too few cores for that, or other programs have them, the kernel shares them out better than any plan: it sees
+//! which process waits for the rate limiter and which core is idle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,11 +22,11 @@ pub struct Demand {
     pub learners: usize,
     /// Actors.
     pub actors: usize,
-    /// Whether a rate limiter lets actors run only as fast as learners do: their cores are then idle for much of the time.
+    /// Whether a rate limiter lets actors run only as fast as learners do. Their cores are then idle for much of the time.
     pub actors_wait: bool,
 }
 
-/// The cores of every process; no cores leave a process to the kernel.
+/// The cores of every process. A process without cores is not bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The core of each learner.
@@ -38,10 +39,12 @@ pub struct Placement {
 
 /// Divides the `usable` cores, which are listed in the order of preference, except those that are `taken`.
 ///
-/// Each learner gets a core of its own. All others share the rest, however few they are: an environment may start threads and processes of
-/// its own, which inherit its cores, and the kernel spreads them. Actors that are more than the rest and wait for learners may run on every
-/// core that is not taken: when they are the slower side, learners wait and their cores are idle. `None` when no core would be left beside
-/// those of the learners: then nothing should be bound.
+/// Each learner gets a core of its own. All other processes share the rest, however few they are: an environment may start
+/// threads and processes of its own, which inherit its cores, and the kernel spreads them. If actors wait for learners and
+/// are more than the rest of the cores, they may run on every core that is not taken: when they are the slower side,
+/// learners wait and leave their cores idle.
+///
+/// Returns `None` if no core would be left beside those of the learners; then nothing should be bound.
 pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option<Placement> {
     let free: Vec<usize> = usable.iter().copied().filter(|core| !taken.contains(core)).collect();
     if free.len() <= demand.learners {
@@ -91,17 +94,19 @@ const MOST_LOOKS: u32 = 10;
 /// A thread or process has the cores of the thread that starts it some moments before it can be seen.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`; and so the processes that it has started,
-/// such as the simulator of an environment, unless somebody has given those other cores than they were started with.
+/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`. The same holds for the
+/// processes that it has started, such as the simulator of an environment, unless somebody has given them other cores than
+/// they were started with.
 ///
 /// # Errors
-/// As [`bind_current_process`]. A thread that has ended meanwhile is none, nor is a process that was started and may not be bound.
+/// As [`bind_current_process`]. A thread that has ended meanwhile is no error, nor is a started process that may not be
+/// bound.
 pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
     let (mut before, mut looks_without_new) = (BTreeMap::new(), 0);
     for _ in 0..MOST_LOOKS {
         let seen = before.len();
         bind_unseen(pid, cores, None, &mut before)?;
-        // Any of them may have started another before it was bound, on the cores of before.
+        // Each thread may have started another before it was bound, with its cores from before.
         looks_without_new = if before.len() == seen { looks_without_new + 1 } else { 0 };
         if looks_without_new == 2 {
             break;
@@ -111,8 +116,9 @@ pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
     Ok(())
 }
 
-/// Binds the threads of a process that have not been seen, each to be noted with the cores that it had `before`, and the processes that its
-/// threads have started. Where cores were `inherited`, only threads that still have exactly those are meant.
+/// Binds the threads of a process that are not in `before` yet, and notes there which cores each had; then does so for the
+/// processes that its threads have started. If the process has `inherited` its cores, only threads that still have exactly
+/// those are bound.
 fn bind_unseen(process: Pid, cores: &[usize], inherited: Option<CpuSet>, before: &mut BTreeMap<i32, CpuSet>) -> Result<(), AffinityError> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Ok(()) };
     for thread in threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
@@ -124,7 +130,7 @@ fn bind_unseen(process: Pid, cores: &[usize], inherited: Option<CpuSet>, before:
                 Err(error) => return Err(error),
             }
         }
-        // Without this list, which not every kernel has, nobody is known to have been started.
+        // Not every kernel has this list; without it, started processes are not known.
         let started = text_of(Path::new("/"), &format!("proc/{process}/task/{thread}/children"));
         for child in started.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
             let _ = bind_unseen(Pid::from_raw(child), cores, Some(had), before);
@@ -152,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// To say which cores all threads of this process have is for one test at a time.
+    /// Held by a test while it binds all threads of this process.
     static ALONE: Mutex<()> = Mutex::new(());
 
     const USUAL: Demand = Demand { learners: 1, actors: 1, actors_wait: true };

@@ -1,7 +1,8 @@
 //! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
 //!
-//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps the level with
-//! the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
+//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps
+//! the level with the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a
+//! machine may mount both.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +17,19 @@ pub struct MemoryLimit {
     pub folder: PathBuf,
     /// Most memory that the group may use.
     pub limit_bytes: u64,
-    /// What it uses and cannot give back: its usage without inactive file pages, which the kernel drops when memory is short.
+    /// Memory that the group uses and cannot give back: its usage without inactive file pages, which the kernel drops when
+    /// memory is short.
     pub used_bytes: u64,
 }
 
 impl MemoryLimit {
-    /// What the group may still allocate.
+    /// Memory that the group may still allocate.
     pub fn headroom_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes)
     }
 }
 
-/// How one version names its files.
+/// The names of the files in one version, and of the key in `memory.stat`.
 struct Names {
     limit: &'static str,
     usage: &'static str,
@@ -40,7 +42,7 @@ const VERSION_2: Names = Names { limit: "memory.max", usage: "memory.current", i
 /// Version 1 spells "no limit" as the largest multiple of the page size; no machine has this much.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// The level with the least headroom on the way from this process's groups to the top; `None` where nothing is limited.
+/// The limit with the least headroom on the way from this process's groups to the top; `None` if nothing is limited.
 pub fn detect_under(root: &Path) -> Option<MemoryLimit> {
     let groups = text_of(root, "proc/self/cgroup");
     let mounts = text_of(root, "proc/self/mountinfo");

@@ -1,6 +1,7 @@
-//! How long a process ran on a core, and how long it waited for one, in the kernel's words.
+//! How long a process ran on a core, and how long it waited for one, as the kernel counts it.
 //!
-//! What remains of its life it slept: for another process, a disk, a simulator elsewhere. Wall time alone cannot tell these three apart.
+//! The rest of its time it slept, waiting for another process, a disk or a simulator elsewhere. Wall time alone cannot tell
+//! running, waiting for a core and sleeping apart.
 
 use std::ops::{AddAssign, Sub};
 use std::path::Path;
@@ -16,13 +17,13 @@ use super::text_of;
 pub struct CoreTime {
     /// Processor time of all its threads.
     pub running: Duration,
-    /// Time that its first thread could have run, had a core been free for it. Zero where the kernel does not count it.
+    /// Time in which its first thread was ready to run and had no core. Zero if the kernel does not count it.
     pub waiting: Duration,
 }
 
 impl CoreTime {
-    /// What the kernel has counted for the process `pid` up to now; `None` when there is no such process. The kernel counts what is going
-    /// on when the process is next taken off its core, some milliseconds later at most.
+    /// What the kernel has counted for the process `pid` up to now; `None` if there is no such process. The kernel counts a
+    /// stay on a core when the process is next taken off it, some milliseconds later at most.
     pub fn of_process(pid: u32) -> Option<Self> {
         let id = Pid::from_raw(i32::try_from(pid).ok()?);
         let running = clock_getcpuclockid(id).and_then(nix::time::ClockId::now).ok()?;

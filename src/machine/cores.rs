@@ -16,13 +16,13 @@ pub struct Cores {
     pub model: String,
     /// Numbers of the cores that this process may use: its affinity mask.
     pub usable: Vec<usize>,
-    /// Of how many cores the control group has the time, where those are fewer.
+    /// Number of cores that the control group's share of processor time makes up, if that is fewer than `usable`.
     pub quota: Option<usize>,
     /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings.
     pub by_preference: Vec<usize>,
     /// Physical cores among the usable ones.
     pub physical: usize,
-    /// Number of every NUMA node with its usable cores; nodes without any are left out.
+    /// Each NUMA node with usable cores: its number and those cores.
     pub numa_nodes: Vec<(usize, Vec<usize>)>,
 }
 
@@ -45,8 +45,8 @@ impl Cores {
     }
 }
 
-/// How many cores this process may use now, by its affinity mask and by the time that its control group has: both may have changed since it
-/// began.
+/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time. Both
+/// may have changed since the process began.
 pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -57,7 +57,7 @@ pub fn affinity_mask() -> Vec<usize> {
     (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
 }
 
-/// The siblings that share `core`'s physical core, as the kernel lists them; the core alone where it lists none.
+/// The siblings that share `core`'s physical core, as the kernel lists them; the core alone if the kernel lists none.
 fn physical_core(root: &Path, core: usize) -> Vec<usize> {
     let folder = format!("sys/devices/system/cpu/cpu{core}/topology");
     let newer = text_of(root, &format!("{folder}/core_cpus_list"));
@@ -83,7 +83,7 @@ fn model(cpuinfo: &str) -> String {
     line.and_then(|line| line.split_once(':')).map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// Numbers in the kernel's list format: `0-3,8` is 0, 1, 2, 3, 8. What is malformed is left out.
+/// Numbers in the kernel's list format: `0-3,8` is 0, 1, 2, 3, 8. Malformed parts are left out.
 pub(super) fn parse_core_list(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Machine, PythonSurvey, SharedMemory};
 
-/// How good a fact is.
+/// How bad a fact is for runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -23,25 +23,26 @@ pub enum Severity {
 /// A fact about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// What the fact is about.
     pub topic: &'static str,
-    /// How good it is.
+    /// How bad the fact is for runs.
     pub verdict: Severity,
     /// The fact.
     pub fact: String,
-    /// What improves it: a command, or what to do.
+    /// What improves the fact: a command, or what to do.
     pub fix: Option<String>,
 }
 
-/// Below this nothing but the smallest run fits.
+/// Memory below which only the smallest runs fit.
 const SCARCE_BYTES: u64 = 2 << 30;
-/// Below this not even the smallest run fits.
+/// Memory below which not even the smallest run fits.
 const TOO_FEW_BYTES: u64 = 32 << 20;
 /// Free space of `/dev/shm` that is enough for most runs.
 const ENLARGED_BYTES: u64 = 8 << 30;
 /// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).
 const OLDEST_KERNEL: (u32, u32) = (5, 4);
-/// A supervisor has two files open for each process of its run, and allows itself as many as the system does.
+/// Open files that are enough for most runs: a supervisor has two open for each process. It raises its own limit as far as
+/// the system allows.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
 
 /// All findings about `machine` and its Python.
@@ -91,7 +92,7 @@ fn cores(machine: &Machine) -> Finding {
         count => format!(", {count} NUMA nodes"),
     };
     let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
-    // A control group may have the time of fewer than the affinity mask names.
+    // A control group may have the time of fewer cores than the affinity mask has.
     let fact = match cores.quota {
         Some(quota) => format!("{fact}; the control group has the time of {quota}"),
         None => fact,
@@ -191,7 +192,7 @@ fn gpu(machine: &Machine) -> Finding {
     }
 }
 
-/// Those that programs can reach, in the order in which they are listed, and whether their driver is new enough.
+/// The finding about GPUs that programs can reach: which there are, and whether the driver is new enough.
 fn reachable_gpus(machine: &Machine) -> Finding {
     let gpus = &machine.gpus;
     let are_of_one_kind = gpus.names.iter().all(|name| *name == gpus.names[0]);
@@ -255,7 +256,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One line for the fact and, where something improves it, one for that.
+/// One line for the fact and, if there is a fix, one for the fix.
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:<8} {:<16} {}", self.verdict, self.topic, self.fact)?;

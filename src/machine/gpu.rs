@@ -1,17 +1,17 @@
-//! GPUs of NVIDIA, found in the driver's files. CUDA is never asked: a process that has asked it must not fork.
+//! GPUs of NVIDIA, found in the driver's files. CUDA is never called here: a process that has called it must not fork.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-/// What a GPU does at a moment.
+/// How much of a GPU is used at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpuUse {
-    /// Its number, in the order of the PCI addresses.
+    /// Number of the GPU, in the order of the PCI addresses.
     pub index: u32,
-    /// Share of the last moment in which something was computed there, by whomever.
+    /// Share of the last moment in which any program computed there.
     pub busy_share: f64,
-    /// Bytes of its memory that are taken, by whomever.
+    /// Bytes of its memory that any program has taken.
     pub memory_bytes: u64,
 }
 
@@ -37,14 +37,14 @@ impl Gpus {
         Self { has_driver: root.join("dev/nvidiactl").exists(), driver, names }
     }
 
-    /// The first number of the driver's version, by which CUDA says what it needs.
+    /// The first number of the driver's version, in which the requirements of CUDA are given.
     pub fn driver_branch(&self) -> Option<u32> {
         self.driver.as_deref()?.split('.').next()?.parse().ok()
     }
 }
 
-/// The version in the first line of the driver's file: its first word of numbers with points, since what stands around that differs
-/// between its kinds.
+/// The version in the first line of the driver's file: the first word of numbers with points. The words around it differ
+/// between kinds of driver.
 fn version(text: &str) -> Option<String> {
     let is_version = |word: &&str| word.contains('.') && word.split('.').all(|number| number.parse::<u32>().is_ok());
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)

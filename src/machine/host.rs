@@ -1,4 +1,5 @@
-//! The interpreter that has loaded this library, where it is part of the Python package and not of a program of its own.
+//! The interpreter that has loaded this library, if the library is part of the Python package and not of a program of its
+//! own.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -24,13 +25,13 @@ impl Host {
         HOST.get()
     }
 
-    /// Remember that this process is an interpreter's. To be said once, before anything asks.
+    /// Records that this process is an interpreter's. To be called once, before anything asks.
     pub fn settle(self) {
         let _ = HOST.set(self);
     }
 
-    /// What starts the program of this process anew: an executable, and its first arguments. Of an interpreter that does not look for
-    /// modules where its user happens to stand, as the command `shoal` does not.
+    /// What starts the program of this process anew: an executable and its first arguments. An interpreter is started so that
+    /// it does not look for modules in the working directory (`-P`), as the command `shoal` does not.
     ///
     /// # Errors
     /// The system does not say which file this program was started from.

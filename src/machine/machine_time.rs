@@ -1,5 +1,5 @@
-//! How much of the machine's processor time anybody computes, whoever started it:
-//! a run that has few cores to itself is slow for that reason.
+//! How much of the machine's processor time all programs together compute: a run that shares the cores with others is slow
+//! for that reason.
 
 use std::ops::Sub;
 use std::path::Path;
@@ -9,20 +9,20 @@ use super::text_of;
 /// Processor time of all cores together, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineTime {
-    /// Spent on computing, and what a hypervisor gave to another machine: what nobody else could have had.
+    /// Time spent on computing, and time that a hypervisor gave to another machine: no other program could have had it.
     pub busy: u64,
-    /// All of it.
+    /// All time, idle or busy.
     pub total: u64,
 }
 
 impl MachineTime {
-    /// Since the machine was started; zero where the kernel does not say.
+    /// The times since the machine was started; zero if the kernel does not say.
     pub fn now() -> Self {
         Self::parse(&text_of(Path::new("/"), "proc/stat")).unwrap_or_default()
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen. What guests computed
-    /// is among the first two already.
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen.
+    /// The times of guests, which follow, are contained in the first two.
     fn parse(stat: &str) -> Option<Self> {
         let times = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(8);
         let times: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -31,7 +31,7 @@ impl MachineTime {
         Some(Self { busy: total - idle, total })
     }
 
-    /// The share that was computed, from 0 to 1; `None` where no time has passed.
+    /// The busy share, from 0 to 1; `None` if no time has passed.
     pub fn busy_share(self) -> Option<f64> {
         (self.total > 0).then(|| self.busy as f64 / self.total as f64)
     }
@@ -40,7 +40,7 @@ impl MachineTime {
 impl Sub for MachineTime {
     type Output = Self;
 
-    /// The kernel's counts of waiting may fall, so a difference is never negative, and no share is above 1.
+    /// The difference, never negative and with no share above 1, though the kernel's counts of waiting may fall.
     fn sub(self, before: Self) -> Self {
         let total = self.total.saturating_sub(before.total);
         Self { busy: self.busy.saturating_sub(before.busy).min(total), total }

@@ -13,11 +13,11 @@ use super::{Machine, cgroup, text_of};
 pub struct Memory {
     /// Installed memory that the kernel manages.
     pub total_bytes: u64,
-    /// What new work can take without swapping, by the kernel's estimate.
+    /// Memory that new work can take without swapping, by the kernel's estimate.
     pub available_bytes: u64,
     /// Free huge pages set aside by the administrator (hugetlb).
     pub reserved_huge_pages: u64,
-    /// Size of each.
+    /// Size of a huge page.
     pub huge_page_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Memory {
     }
 }
 
-/// Share of the memory that is taken now, of the machine's or of the control group's, whichever is more.
+/// Share that is taken now of the machine's memory or of the control group's, whichever is more.
 pub fn share_of_memory_used() -> f64 {
     let root = Path::new("/");
     let memory = Memory::detect_under(root);
@@ -72,7 +72,7 @@ pub enum Limit {
     ControlGroup(PathBuf),
     /// Free space of `/dev/shm`.
     SharedMemory {
-        /// What is taken there.
+        /// Bytes that are taken there.
         used_bytes: u64,
     },
     /// The largest file that the process may write.

@@ -1,8 +1,9 @@
 //! What this machine offers a run: cores, memory and its limits, shared memory, huge pages, GPUs, libraries.
 //!
-//! What [`Machine`] holds is read from files of the kernel below a root folder, so that tests can put a made-up machine there. Nothing of
-//! that starts a thread, allocates what it measures, or asks CUDA anything: a process that is about to fork must not. Two files ask others:
-//! `python` starts the interpreter that it is asked about, and `gpu_meter` opens the driver's library, in learners alone.
+//! A [`Machine`] is read from files of the kernel below a root folder, so that tests can put a made-up machine there.
+//! Reading it starts no thread, allocates nothing that it measures, and does not call CUDA: a process that is about to fork
+//! must not. Two modules ask other programs: `python` starts the interpreter that it is asked about, and `gpu_meter` opens
+//! the driver's library, in learners alone.
 
 pub mod affinity;
 pub mod cgroup;
@@ -34,7 +35,7 @@ pub use python_survey::PythonSurvey;
 pub use shared_memory::SharedMemory;
 pub use software::{Libtorch, Software};
 
-/// What this machine offers, as it was when asked.
+/// What this machine offered when it was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Processor cores.
@@ -54,12 +55,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine that this process runs on. What cannot be read counts as absent.
+    /// Looks at the machine that this process runs on. Files that cannot be read count as absent.
     pub fn detect() -> Self {
         Self::detect_under(Path::new("/"))
     }
 
-    /// Like [`detect`](Self::detect), with the files of the kernel below `root`. System calls answer for this machine all the same.
+    /// Like [`detect`](Self::detect), with the files of the kernel below `root`. System calls still answer for the machine
+    /// that this process runs on.
     pub fn detect_under(root: &Path) -> Self {
         Self {
             cores: Cores::detect_under(root),
@@ -73,7 +75,7 @@ impl Machine {
     }
 }
 
-/// The content of the file `name` below `root`; empty if there is none.
+/// The content of the file `name` below `root`; empty if it cannot be read.
 pub(crate) fn text_of(root: &Path, name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap_or_default()
 }

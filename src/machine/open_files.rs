@@ -2,15 +2,15 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// For what processes open beside what they have from those that started them.
+/// Files beyond those that were asked for, for files that processes open themselves.
 const ROOM: u64 = 1_024;
 
-/// Let this process, and those that it starts, have `count` files open at once, and some more where the system lets them.
+/// Lets this process, and those that it starts, have `count` files open at once, and some more if the system allows it.
 ///
 /// # Errors
-/// How many it may have, where those are fewer and the system allows no more.
+/// The system allows fewer; the error is how many.
 pub fn allow(count: u64) -> Result<(), u64> {
-    // A system that does not say is asked when a file is opened.
+    // If the system does not tell the limit, opening a file will show it.
     let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
     if count <= now {
         return Ok(());

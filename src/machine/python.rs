@@ -1,9 +1,9 @@
-//! The Python that environments run in: what this program was linked with, which interpreter a run takes, and what a
-//! process must be given at its start so that the embedded interpreter finds that one's packages.
+//! The Python that environments run in: which one this program was linked with, which interpreter a run takes, and what a
+//! process must be given at its start so that the embedded interpreter finds the packages of that interpreter.
 //!
-//! The standard library is that of the linked libpython, the packages are those of the chosen interpreter: mixing them the
-//! other way round fails, because distributions build different modules into libpython. Both are told through variables of
-//! the process's environment, which nobody may change once a program runs; so a program prepares them and starts itself anew.
+//! The standard library is that of the linked libpython, and the packages are those of the chosen interpreter. The standard
+//! library of the interpreter would not do, because distributions build different modules into libpython. Variables of the
+//! process's environment tell both. A running program must not change them, so it prepares them and starts itself anew.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,20 +20,20 @@ use super::Host;
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
 /// Variable that tells libpython where its standard library is.
 const HOME_VARIABLE: &str = "PYTHONHOME";
-/// Variables that a process which steps environments should have, unless the user set them, before a library of Python's looks at them:
-/// an actor is one process of many, so its libraries should not start threads, nor greet the user.
+/// Variables that a process which steps environments should have before a library of Python looks at them, unless the user
+/// set them: an actor is one process of many, so its libraries should neither start threads nor greet the user.
 pub const DEFAULT_VARIABLES: [(&str, &str); 5] = [
     ("OMP_NUM_THREADS", "1"),
     ("OPENBLAS_NUM_THREADS", "1"),
     ("MKL_NUM_THREADS", "1"),
     ("PYGAME_HIDE_SUPPORT_PROMPT", "1"),
-    // Processes of a run leave without flushing what Python holds back.
+    // Processes of a run exit without flushing Python's buffers.
     ("PYTHONUNBUFFERED", "1"),
 ];
-/// The environment of Python that the set-up makes in this checkout.
+/// The interpreter of the virtual environment that the set-up makes in this checkout.
 const CHECKOUT_PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/python");
 
-/// Prints what [`Python`] holds, as JSON.
+/// A script that prints the fields of [`Python`] as JSON.
 const FACTS: &str = "
 import json, os, site, sys
 folders = list(site.getsitepackages())
@@ -48,7 +48,7 @@ print(json.dumps({
 }))
 ";
 
-/// Prints the versions of the packages that are named as arguments, as JSON.
+/// A script that prints the versions of the packages that its arguments name, as JSON.
 const VERSIONS: &str = "
 import json, sys
 from importlib import metadata
@@ -71,7 +71,7 @@ pub enum PythonError {
          --release --features python"
     )]
     NotBuilt,
-    /// No interpreter anywhere.
+    /// There is no interpreter.
     #[error(
         "no Python was found: environment.python is empty, VIRTUAL_ENV names none, {CHECKOUT_PYTHON} is missing and there is no python3 on \
          PATH; run `cargo xtask setup`, or set environment.python to the path of an interpreter"
@@ -85,7 +85,7 @@ pub enum PythonError {
         /// What happened.
         reason: String,
     },
-    /// The program is another one.
+    /// The program that was named is no Python.
     #[error(
         "{path} is no Python: asked for its version it says {said:?}; set environment.python to the path of a Python, such as .venv/bin/python"
     )]
@@ -108,7 +108,7 @@ pub enum PythonError {
         /// The interpreter that was found.
         path: PathBuf,
     },
-    /// The process is one interpreter's, and the configuration names another.
+    /// This program is part of one interpreter, and the configuration names another.
     #[error(
         "this program is part of the Python {host}, and environment.python is {requested}; install the same wheel there, and start it with \
          that one:  {requested} -m pip install shoal_rl-*.whl && {requested} -m shoal ..."
@@ -127,7 +127,7 @@ pub enum PythonError {
         /// Where it was.
         home: PathBuf,
     },
-    /// What a parent process said is not readable.
+    /// The variable that a parent process set cannot be read.
     #[error("the variable {PYTHON_VARIABLE} is not one that Shoal wrote ({reason}); run:  unset {PYTHON_VARIABLE}")]
     Variable {
         /// What is wrong with it.
@@ -145,7 +145,7 @@ pub struct LinkedPython {
 }
 
 impl LinkedPython {
-    /// What was linked; `None` without environments in Python.
+    /// The linked Python, or the one that this program is part of; `None` if the program has no environments in Python.
     pub fn detect() -> Option<Self> {
         if let Some(Host { abi, home, .. }) = Host::of_this_process() {
             return cfg!(feature = "python-environments").then_some(Self { abi, home });
@@ -161,10 +161,10 @@ impl LinkedPython {
     }
 }
 
-/// An interpreter, and where its packages are.
+/// An interpreter, and the folders of its packages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
-    /// The program.
+    /// The interpreter's file.
     pub executable: PathBuf,
     /// Version, such as `3.11.7`.
     pub version: String,
@@ -174,17 +174,17 @@ pub struct Python {
     pub prefix: PathBuf,
     /// Folders of packages, in the order in which they are searched.
     pub package_folders: Vec<PathBuf>,
-    /// What [`find`](Python::find) was asked for.
+    /// The argument of [`find`](Python::find).
     #[serde(default)]
     pub requested: String,
 }
 
 impl Python {
-    /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else `.venv` of the checkout that
-    /// this program was built in, else `python3` on PATH. In a process that is an interpreter's, that one alone.
+    /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else that of `.venv` in the
+    /// checkout that this program was built in, else `python3` on PATH. If this process is an interpreter's, only that one.
     ///
     /// # Errors
-    /// There is none, it does not work, or its packages do not fit the libpython that was linked.
+    /// There is no interpreter, it does not work, or its packages do not fit the libpython that was linked.
     pub fn find(requested: &str) -> Result<Self, PythonError> {
         let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
         if let Some(host) = Host::of_this_process() {
@@ -198,7 +198,7 @@ impl Python {
         Err(PythonError::OtherVersion { linked: linked.abi.into(), found: python.abi, path: python.executable })
     }
 
-    /// The interpreter of this process, asked once: processes that are forked later know the answer.
+    /// The interpreter of this process. It is asked once, and processes that are forked later know the answer.
     fn of_host(host: &Host, requested: &str) -> Result<Self, PythonError> {
         static FOUND: OnceLock<Python> = OnceLock::new();
         if !requested.is_empty() && !is_the_same(&host.executable, Path::new(requested)) {
@@ -210,15 +210,15 @@ impl Python {
         Self::query(&host.executable).map(|found| FOUND.get_or_init(|| found).clone())
     }
 
-    /// Whether this is the interpreter that [`find`](Self::find) would find.
+    /// Whether [`find`](Self::find) with `requested` would find this interpreter.
     pub fn answers(&self, requested: &str) -> bool {
         self.requested == requested || self.executable.as_os_str() == requested
     }
 
-    /// The interpreter for which this process was prepared, or which it is; `None` if neither.
+    /// The interpreter that this process was prepared for or is part of; `None` if there is neither.
     ///
     /// # Errors
-    /// The variable that says so is damaged.
+    /// The variable that names the interpreter is damaged.
     pub fn of_this_process() -> Result<Option<Self>, PythonError> {
         if let Some(host) = Host::of_this_process() {
             return Self::of_host(host, "").map(Some);
@@ -227,7 +227,7 @@ impl Python {
         serde_json::from_slice(text.as_encoded_bytes()).map(Some).map_err(|error| PythonError::Variable { reason: error.to_string() })
     }
 
-    /// Give `command` the variables that let an interpreter inside it be this one.
+    /// Gives `command` the variables with which the interpreter inside it has the packages of this one.
     ///
     /// # Errors
     /// The program was built without Python.
@@ -263,14 +263,14 @@ impl Python {
     }
 }
 
-/// Whether both are names of one interpreter in one environment, such as `bin/python` and `bin/python3`. Those of two environments may be
-/// links to one program.
+/// Whether both paths name one interpreter of one virtual environment, such as `bin/python` and `bin/python3`. The
+/// interpreters of two environments are different ones, though both may be links to one program.
 fn is_the_same(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, path.canonicalize().ok()?));
     one == other || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// The program to ask.
+/// The interpreter that `requested` names or, if it is empty, the first one that is there.
 fn candidate(requested: &str) -> Result<PathBuf, PythonError> {
     if !requested.is_empty() {
         return Ok(requested.into());
@@ -284,7 +284,7 @@ fn candidate(requested: &str) -> Result<PathBuf, PythonError> {
     known.or_else(on_path).ok_or(PythonError::NotFound)
 }
 
-/// `executable` as a command, without what was prepared for the interpreter inside this process.
+/// `executable` as a command, without the variables for the interpreter inside this process.
 fn command(executable: &Path) -> Command {
     let mut command = Command::new(executable);
     command.env_remove(HOME_VARIABLE).env_remove(PYTHON_VARIABLE).stdin(Stdio::null());
@@ -299,7 +299,7 @@ fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments:
         .args(arguments)
         .output()
         .map_err(|error| broken(error.to_string()))?;
-    // What another program says of the script would quote it.
+    // The message of another program would quote the script.
     let failed = |reason: String| not_python(executable).unwrap_or_else(|| broken(reason));
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -307,17 +307,17 @@ fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments:
         return Err(failed(format!("{last} ({})", output.status)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    // A start-up file of the user's may have printed before.
+    // A start-up file of the user may have printed lines before.
     let line = text.lines().next_back().unwrap_or_default();
     serde_json::from_str(line).map_err(|error| failed(format!("it answered {line:?} ({error})")))
 }
 
-/// That `executable` is no Python, if it is none by what it says of its version.
+/// The error that `executable` is no Python, if what it says of its version shows that.
 fn not_python(executable: &Path) -> Option<PythonError> {
     let output = command(executable).arg("--version").output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     let said = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    // PyPy and GraalPy are Pythons, too.
+    // PyPy and GraalPy are Pythons as well.
     (!said.contains("Py")).then(|| PythonError::NoPython { path: executable.into(), said: said.to_owned() })
 }
 

@@ -7,7 +7,7 @@ use super::{LinkedPython, Python, PythonError};
 
 /// What `cargo xtask setup` installs; `xtask/python/requirements.txt` pins the same version.
 const GYMNASIUM: &str = "gymnasium[classic-control,box2d,mujoco]==1.4.0";
-/// Packages of which the environments that most people train in are made.
+/// Packages that the environments need in which most people train.
 const PACKAGES: [&str; 4] = ["gymnasium", "numpy", "mujoco", BOX2D];
 const BOX2D: &str = "box2d";
 
@@ -20,7 +20,7 @@ pub struct PythonSurvey {
 }
 
 impl PythonSurvey {
-    /// Look for the interpreter that a run takes if its configuration names none, and ask it.
+    /// Looks for the interpreter that a run takes if its configuration names none, and asks it for its packages.
     pub fn detect() -> Self {
         let found = Python::find("").and_then(|python| {
             let versions = python.versions(&PACKAGES)?;
@@ -29,7 +29,7 @@ impl PythonSurvey {
         Self { linked: LinkedPython::detect(), found }
     }
 
-    /// Whether there is an interpreter that fits.
+    /// The finding whether there is an interpreter that fits.
     pub(super) fn interpreter(&self) -> Finding {
         match (&self.linked, &self.found) {
             (None, _) => Finding::warning(
@@ -48,7 +48,7 @@ impl PythonSurvey {
         }
     }
 
-    /// Whether it has the packages of Gymnasium.
+    /// The finding whether the interpreter has the packages of Gymnasium.
     pub(super) fn packages(&self) -> Finding {
         const TOPIC: &str = "python packages";
         let Ok((python, versions)) = &self.found else {
@@ -83,7 +83,7 @@ impl PythonSurvey {
     }
 }
 
-/// Whether there is a Box2D for `python` that need not be compiled.
+/// Whether Box2D is published for `python` as a binary, which need not be compiled.
 fn has_box2d(python: &Python) -> bool {
     let minor = python.version.split('.').nth(1).and_then(|number| number.parse::<u32>().ok());
     minor.is_none_or(|minor| minor < 14)

@@ -10,20 +10,20 @@ use super::text_of;
 /// The file system of POSIX shared memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SharedMemory {
-    /// Its size.
+    /// Size of the file system.
     pub total_bytes: u64,
-    /// What is free.
+    /// Free space.
     pub free_bytes: u64,
 }
 
 impl SharedMemory {
-    /// One without a limit of its own, which takes whatever memory there is.
+    /// A file system without a limit of its own, which takes whatever memory there is.
     pub const UNLIMITED: Self = Self { total_bytes: u64::MAX, free_bytes: u64::MAX };
 
     /// Asks the file system at `folder`; `None` if there is no such folder.
     pub fn detect(folder: &Path) -> Option<Self> {
         let answer = statvfs(folder).ok()?;
-        // So says a `tmpfs` that was mounted with a size of 0: it has no limit.
+        // A `tmpfs` that was mounted with a size of 0 has no limit, and no blocks here.
         if answer.blocks() == 0 {
             return Some(Self::UNLIMITED);
         }
@@ -34,8 +34,8 @@ impl SharedMemory {
 
 /// When the kernel puts transparent huge pages under `/dev/shm`.
 ///
-/// The option `huge=` of the mount decides, and its absence means never. The kernel's setting `shmem_enabled` is for memory without a mount
-/// (`memfd_create`, shared anonymous pages); only its words `deny` and `force` overrule the option.
+/// The option `huge=` of the mount decides, and its absence means never. The kernel's setting `shmem_enabled` is for memory
+/// without a mount (`memfd_create`, shared anonymous pages); only its words `deny` and `force` overrule the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HugePages {

@@ -1,4 +1,4 @@
-//! What software there is: the kernel and libtorch; and how many files this process may open, and how large.
+//! The kernel and libtorch, and how many files this process may open, and how large.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use super::text_of;
 
-/// What software there is, and the limits of this process.
+/// The kernel, libtorch, and the limits of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Software {
     /// The kernel's release, such as `6.1.0-13-amd64`.
     pub kernel: String,
     /// libtorch.
     pub libtorch: Libtorch,
-    /// Files that a process may have open, once it has allowed itself as many as it may.
+    /// Files that a process may have open once it has raised its limit as far as it may.
     pub most_open_files: u64,
-    /// The largest file that it may write (`ulimit -f`), which a block of shared memory is, too.
+    /// The largest file that a process may write (`ulimit -f`). A block of shared memory is a file as well.
     pub largest_file_bytes: u64,
 }
 
@@ -25,11 +25,11 @@ pub struct Software {
 pub struct Libtorch {
     /// Whether this program was built with it (feature `torch`).
     pub is_linked: bool,
-    /// Where it is: the folder with `lib/`.
+    /// The folder with its `lib/`.
     pub folder: Option<PathBuf>,
     /// Its version, from `build-version`, or from `version.py` of a Python package.
     pub version: Option<String>,
-    /// Whether this program loads its CUDA half too.
+    /// Whether this program loads the CUDA half as well.
     pub has_cuda: bool,
 }
 
@@ -54,13 +54,13 @@ impl Software {
 }
 
 impl Libtorch {
-    /// The library that is mapped into this process, going by its `maps`; otherwise the folder in the variable LIBTORCH,
-    /// now or at build time. A program that loads it when it needs it takes what was there at build time, and never a half for GPUs.
+    /// The library that is mapped into this process, by its `maps`; otherwise the one in the folder of the variable LIBTORCH,
+    /// now or at build time. A program that loads libtorch on demand takes the one of build time, and never its CUDA half.
     fn detect(maps: &str, is_on_demand: bool) -> Self {
         let named_now = || std::env::var("LIBTORCH").ok().filter(|_| !is_on_demand);
         let named = || named_now().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
         let mapped = mapped_folder(maps);
-        // A program that was linked to the CPU half alone does not load the other one that lies beside it.
+        // A program that was linked to the CPU half alone does not load the CUDA half beside it.
         let takes_cuda = if mapped.is_some() { maps.lines().any(|line| line.ends_with("/libtorch_cuda.so")) } else { !is_on_demand };
         let needed = if is_on_demand { "lib/libtch.so" } else { "lib/libtorch_cpu.so" };
         let folder = mapped.or_else(named).filter(|folder| folder.join(needed).exists());
@@ -72,9 +72,9 @@ impl Libtorch {
         }
     }
 
-    /// The oldest driver for its CUDA half, by the first number of the version; nothing where this program has no such half.
+    /// The oldest driver for the CUDA half, by the first number of its version; `None` if this program has no CUDA half.
     pub fn oldest_driver(&self) -> Option<u32> {
-        // A Python package says in its version which CUDA it is of; what `cargo xtask setup --cuda` fetches is of CUDA 13.
+        // The version of a Python package names its CUDA; the libtorch that `cargo xtask setup --cuda` fetches has CUDA 13.
         let is_of_cuda_12 = self.version.as_deref().is_some_and(|version| version.contains("+cu12"));
         (self.is_linked && self.has_cuda).then_some(if is_of_cuda_12 { 525 } else { 580 })
     }

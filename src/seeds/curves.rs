@@ -6,10 +6,11 @@ use serde::Deserialize;
 
 use crate::telemetry::{EvaluationKind, ReturnStatistics, jsonl};
 
-/// Seeds whose mean has an interval: that of two would reach over six times their distance to either side.
+/// The fewest seeds whose mean gets an interval. The interval of two would reach over six times their distance to either
+/// side.
 pub(super) const FEWEST_SEEDS: usize = 3;
 
-/// Points of the mean.
+/// Points of the mean curve.
 const POINTS: usize = 200;
 
 /// One evaluation of one seed.
@@ -30,7 +31,7 @@ pub(super) struct MeanPoint {
     pub(super) env_steps: f64,
     /// Mean over the seeds.
     pub(super) mean: f64,
-    /// Ends of the 95 % interval of the mean; absent with fewer than [`FEWEST_SEEDS`].
+    /// Ends of the 95 % confidence interval of the mean; absent with fewer seeds than [`FEWEST_SEEDS`].
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -41,19 +42,20 @@ pub(super) fn read(path: &Path) -> Vec<Point> {
     points
 }
 
-/// Of `points`, those that came as time passed, which have the same number of episodes: what a curve is made of.
+/// The routine evaluations among `points`, all of the same number of episodes. Curves are made of these.
 pub(super) fn routine(points: &[Point]) -> Vec<Point> {
     points.iter().filter(|point| point.kind == EvaluationKind::Routine).copied().collect()
 }
 
-/// Mean over `values` and, from [`FEWEST_SEEDS`] of them on, the 95 % interval of the mean (Student's t).
+/// The mean of `values` and, from [`FEWEST_SEEDS`] of them on, its 95 % confidence interval (Student's t).
 pub(super) fn mean_of(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let statistics = ReturnStatistics::of(values, &[]);
     let interval = statistics.ci95_low.zip(statistics.ci95_high).filter(|_| values.len() >= FEWEST_SEEDS);
     Some((statistics.return_mean?, interval))
 }
 
-/// The mean of `curves`, interpolated, over the steps that every one of them covers: beyond, the mean would be one of fewer seeds.
+/// The mean of `curves`, interpolated, over the steps that all of them cover: beyond those, it would be a mean of fewer
+/// seeds.
 pub(super) fn mean(curves: &[Vec<Point>]) -> Vec<MeanPoint> {
     let ends = |curve: &Vec<Point>| Some((curve.first()?.env_steps, curve.last()?.env_steps));
     let covered: Option<Vec<(f64, f64)>> = curves.iter().map(ends).collect();

@@ -31,7 +31,7 @@ pub enum SeedsError {
     File {
         /// What was tried.
         action: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,

@@ -18,20 +18,20 @@ use crate::telemetry::{LATEST, plain_name, point_latest};
 
 /// Time between two looks at the children.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time between two [`Event::Running`].
+/// Time between two of [`Event::Running`].
 const TELL: Duration = Duration::from_millis(500);
 
-/// The configuration that all seeds begin with, in the folder of all of them.
+/// Name of the file with the configuration of all seeds, in their folder.
 const CONFIG: &str = "config.toml";
 
-/// What to start for each seed.
+/// How to start a supervisor for each seed.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program.
     pub program: PathBuf,
     /// Its first arguments, which `train CONFIG --set run.seed=N --set run.folder=FOLDER` follows.
     pub arguments: Vec<OsString>,
-    /// What CONFIG says, as TOML.
+    /// The content of CONFIG, in TOML.
     pub configuration: String,
     /// The folder of all seeds.
     pub folder: PathBuf,
@@ -46,26 +46,27 @@ pub struct Ended {
     pub seed: u64,
     /// Why it could not be started, if it could not.
     pub started: Result<(), String>,
-    /// Whether it ended well.
+    /// Whether it exited with success.
     pub succeeded: bool,
-    /// Whether a signal ended it early, as it ends all that run when the command is to stop.
+    /// Whether a signal ended it early, as when the command is to stop.
     pub interrupted: bool,
 }
 
 /// What happens while supervisors run.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// One has ended.
+    /// A supervisor has ended.
     Ended(&'a Ended),
-    /// Those of these seeds run: told now and then.
+    /// Supervisors of these seeds run. Reported now and then.
     Running(&'a [u64]),
 }
 
 impl Launch {
-    /// Make a folder below `root` for all seeds of a run of that name: the time (UTC) and the name, and a number if that is taken.
+    /// Makes a folder below `root` for all seeds of the run `name`. It is called by the time (UTC) and the name, and a number
+    /// if that is taken.
     ///
     /// # Errors
-    /// It cannot be made, or no configuration can hold its name.
+    /// The folder cannot be made, or no configuration can hold its name.
     pub fn make_folder(root: &Path, name: &str) -> Result<PathBuf, SeedsError> {
         fs::create_dir_all(root).map_err(SeedsError::file("create", root))?;
         let plain = plain_name(name);
@@ -83,36 +84,39 @@ impl Launch {
         unreachable!("there is always another number")
     }
 
-    /// Where the supervisor of `seed` writes what it would write on a terminal.
+    /// The file to which the standard error of the supervisor of `seed` goes.
     pub fn log(&self, seed: u64) -> PathBuf {
         self.folder.join(format!("seed-{seed}.log"))
     }
 
-    /// The configuration that all of them begin with, whatever becomes of the file that it was read from.
+    /// The file with the configuration of all seeds. It is a copy, whatever becomes of the file that the user named.
     pub fn config(&self) -> PathBuf {
         self.folder.join(CONFIG)
     }
 
-    /// Run a supervisor for each of `seeds`, and `tell` what happens. At a stop signal those that run are asked to end, which saves what
-    /// they learned, and no other is started.
+    /// Runs a supervisor for each of `seeds`, and `tell`s what happens. At a stop signal the running supervisors are asked to
+    /// end, which saves what they learned, and no other is started.
     ///
     /// # Errors
-    /// The configuration cannot be written, or signals cannot be handled. A supervisor that cannot be started has ended.
+    /// The configuration cannot be written, or signals cannot be handled. A supervisor that cannot be started is no error; it
+    /// is among those that have ended.
     pub fn run(&self, seeds: &[u64], mut tell: impl FnMut(Event<'_>)) -> Result<Vec<Ended>, SeedsError> {
         fs::write(self.config(), &self.configuration).map_err(SeedsError::file("write", &self.config()))?;
         system::handle_stop_signals()?;
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
-        let (mut all, mut asked_for, mut newest) = (Vec::new(), 0, None);
+        let mut all = Vec::new();
+        let mut passed_on = 0;
+        let mut newest = None;
         let mut told_at: Option<Instant> = None;
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
-                // Each once for each signal: another one gives up what the first still waits for.
-                let asked = system::stops();
-                if asked_for < asked {
+                // Every signal is passed on once: a second one makes a supervisor give up what it waits for after the first.
+                let signals = system::stops();
+                if passed_on < signals {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
-                    asked_for = asked;
+                    passed_on = signals;
                 }
             }
             let told = all.len();
@@ -146,11 +150,12 @@ impl Launch {
         Ok(all)
     }
 
-    /// Let `latest` beside the folder of all seeds lead to the newest of them.
+    /// Lets `latest` beside the folder of all seeds lead to the newest run in it.
     fn lead_latest_here(&self) {
-        let (root, name) = (self.folder.parent(), self.folder.file_name().and_then(|name| name.to_str()));
-        if let (Some(root), Some(name)) = (root, name) {
-            // Where it cannot be made the folder was named at the start.
+        if let Some(root) = self.folder.parent()
+            && let Some(name) = self.folder.file_name().and_then(|name| name.to_str())
+        {
+            // If the link cannot be made, the user still knows the folder, which was named at the start.
             let _ = point_latest(root, &format!("{name}/{LATEST}"));
         }
     }
@@ -163,22 +168,23 @@ impl Launch {
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
-        // In a group of its own, so that it has Ctrl+C from here alone: twice would give its last checkpoint up.
+        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone: the terminal's
+        // would be a second one, which gives up the last checkpoint.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }
 }
 
-/// Whether a supervisor says that a signal ended its run, or was ended by one before it could.
+/// Whether a supervisor's exit code says that a signal ended its run, or a signal ended the supervisor itself.
 fn was_interrupted(status: ExitStatus) -> bool {
     let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
 }
 
-/// As Ctrl+C does: the supervisor lets everybody leave and saves the weights.
+/// Asks a supervisor to end, as Ctrl+C does: it lets its processes leave and saves the weights.
 fn ask_to_end(child: &Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
-        // ESRCH would mean that it has just ended.
+        // An error (ESRCH) would mean that it has just ended.
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
 }

@@ -1,7 +1,7 @@
 //! The same run with several seeds: started beside each other, then put side by side as a table and a plot.
 //!
-//! Each seed is a supervisor of its own, with a run folder of its own below one folder for all of them. Nothing here computes: what a run
-//! reached is read from what it wrote.
+//! Each seed has a supervisor of its own, with a run folder of its own below one folder for all seeds. Nothing here computes:
+//! the results of a run are read from its files.
 
 mod curves;
 mod error;
@@ -41,7 +41,8 @@ impl FromStr for SeedList {
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |text: &str| text.trim().parse::<u64>().map_err(|_| malformed());
-            let (first, last) = (number(first)?, number(last)?);
+            let first = number(first)?;
+            let last = number(last)?;
             if first > last {
                 return Err(SeedsError::Order { first, last });
             }

@@ -9,10 +9,10 @@ use super::curves::{MeanPoint, Point, mean};
 
 const SIZE: (u32, u32) = (800, 500);
 const BLUE: RGBColor = RGBColor(31, 119, 180);
-/// Room above and below the curves, as a part of their height.
+/// Room above and below the curves, as a share of their height.
 const MARGIN: f64 = 0.05;
 
-/// Draw the evaluations of each seed as thin lines and their mean with its interval over them.
+/// Draws the evaluations of each seed as thin lines, and over them their mean with its interval.
 pub(super) fn draw(path: &Path, title: &str, curves: &[Vec<Point>]) -> Result<(), Box<dyn Error>> {
     let mean = mean(curves);
     let most_steps = curves.iter().flatten().map(|point| point.env_steps).fold(1.0, f64::max);
@@ -30,7 +30,7 @@ pub(super) fn draw(path: &Path, title: &str, curves: &[Vec<Point>]) -> Result<()
 
     let band: Vec<(f64, f64, f64)> =
         mean.iter().filter_map(|point| point.interval.map(|(low, high)| (point.env_steps, low, high))).collect();
-    // Once around: along the upper ends, and back along the lower ones.
+    // The outline goes along the upper ends and back along the lower ones.
     let outline = band.iter().map(|&(x, _, high)| (x, high)).chain(band.iter().rev().map(|&(x, low, _)| (x, low)));
     chart.draw_series(std::iter::once(Polygon::new(outline.collect::<Vec<_>>(), BLUE.mix(0.2))))?;
     for curve in curves {
@@ -42,7 +42,7 @@ pub(super) fn draw(path: &Path, title: &str, curves: &[Vec<Point>]) -> Result<()
     Ok(())
 }
 
-/// The returns that are shown: all evaluations and the mean; an interval of few seeds may be far wider and is cut.
+/// The range of returns that is shown: all evaluations and the mean. The interval of few seeds may be far wider, and is cut.
 fn range(curves: &[Vec<Point>], mean: &[MeanPoint]) -> (f64, f64) {
     let values = || curves.iter().flatten().map(|point| point.return_mean).chain(mean.iter().map(|point| point.mean));
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));

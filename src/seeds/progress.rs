@@ -1,4 +1,4 @@
-//! How far the seeds that run have come, in one line.
+//! How far the running seeds have come, in one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use super::report::runs_below;
 use crate::readable::score;
 use crate::telemetry::{RunFolder, jsonl};
 
-/// What ends a seed, and what those that run have written so far.
+/// Reads how far seeds have come from the files of their runs.
 #[derive(Debug)]
 pub struct Progress {
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub struct Progress {
     runs: BTreeMap<u64, RunFolder>,
 }
 
-/// What a line of metrics says of the way to the end.
+/// The part of a line of metrics that tells how far a run has come.
 #[derive(Debug, Deserialize)]
 struct Moment {
     env_steps: u64,
@@ -29,15 +29,17 @@ struct Moment {
 }
 
 impl Progress {
-    /// Of so many `seeds` with runs below `folder`, each of which ends after as many steps, or as much time.
+    /// The progress of `seeds` seeds whose runs are below `folder`. Each ends after `stop_env_steps` steps or `stop_wall_s`
+    /// seconds.
     pub fn new(folder: &Path, seeds: usize, stop_env_steps: u64, stop_wall_s: Option<f64>) -> Self {
         Self { folder: folder.to_path_buf(), seeds, stop_env_steps, stop_wall_s, runs: BTreeMap::new() }
     }
 
-    /// How many have `ended`, and how far those that are `running` have come: as many of these as fit into `width` columns.
+    /// How many seeds have `ended`, and how far the `running` ones have come, as many as fit into `width` columns.
     pub fn line(&mut self, ended: usize, running: &[u64], width: usize) -> String {
         if running.iter().any(|seed| !self.runs.contains_key(seed)) {
-            // Of many seeds most are known: to read all their configurations twice a second would take a core from those that run.
+            // Most of many seeds are known already. Reading all their configurations twice a second would take a core from the
+            // runs.
             let known: BTreeSet<&OsStr> = self.runs.values().filter_map(|run| run.path().file_name()).collect();
             let found: Vec<_> = runs_below(&self.folder, |name| !known.contains(name)).collect();
             self.runs.extend(found);
@@ -52,7 +54,7 @@ impl Progress {
         line.chars().take(width).collect()
     }
 
-    /// The part of one seed: of its way to the end, and its newest evaluation.
+    /// The piece of one seed: how far it has come, and its newest evaluation.
     fn piece(&self, seed: u64) -> String {
         let run = self.runs.get(&seed);
         let Some(Moment { env_steps, wall_s }) = run.and_then(|run| jsonl::last(&run.metrics())) else {

@@ -1,4 +1,4 @@
-//! What each seed reached, as a table with mean and interval, and as files.
+//! The results of all seeds, as a table with mean and interval, and as files.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::checkpoint::PolicyWeights;
 use crate::readable::score;
 use crate::telemetry::{RunFolder, RunRecord, Table};
 
-/// What one seed reached.
+/// The results of one seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeedResult {
     /// The seed.
     pub seed: u64,
-    /// Why its run stopped or, where that noted no end, what became of it.
+    /// Why its run stopped or, if the run noted no end, what became of it.
     pub stopped: String,
-    /// Whether it ended well.
+    /// Whether its supervisor exited with success.
     pub succeeded: bool,
     /// Environment steps taken.
     pub env_steps: Option<u64>,
@@ -30,11 +30,11 @@ pub struct SeedResult {
     pub best_confirmed: Option<f64>,
     /// Mean return of the last evaluation.
     pub last_evaluation: Option<f64>,
-    /// Its run folder; absent if it made none.
+    /// Its run folder; absent if none was made.
     pub folder: Option<PathBuf>,
 }
 
-/// All seeds, side by side.
+/// The results of all seeds, side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The seeds, ascending.
@@ -46,10 +46,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Read what the supervisors that `ended` wrote below `folder`.
+    /// Reads what the supervisors that `ended` wrote below `folder`.
     pub fn read(folder: &Path, ended: &[Ended]) -> Self {
         let runs: Vec<(u64, RunFolder)> = runs_below(folder, |_| true).collect();
-        // Each seed begins once here; by its process it is not known any more once somebody has gone on with it.
+        // Each seed has one run here. Process ids would not find a run with which another supervisor has gone on.
         let run_of = |ended: &Ended| runs.iter().find(|(seed, _)| *seed == ended.seed).map(|(_, run)| run);
         let curve_of = |ended: &Ended| run_of(ended).map(|run| curves::read(&run.evaluations())).unwrap_or_default();
         let curves: Vec<Vec<Point>> = ended.iter().map(curve_of).collect();
@@ -57,7 +57,8 @@ impl Report {
         Self { seeds, folder: folder.to_path_buf(), curves }
     }
 
-    /// Write `seeds.json` and, if anything was evaluated, `curves.svg` of the run called `name` into the folder; returns their names.
+    /// Writes `seeds.json` and, if anything was evaluated, `curves.svg` into the folder, and returns their names. `name` is
+    /// the title of the plot.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -76,13 +77,13 @@ impl Report {
         Ok(vec![table, plot_file])
     }
 
-    /// Whether every seed ended well.
+    /// Whether every seed succeeded.
     pub fn all_succeeded(&self) -> bool {
         self.seeds.iter().all(|seed| seed.succeeded)
     }
 }
 
-/// The runs in those folders below `folder` whose name `is_wanted`, each with its seed.
+/// The runs in the folders below `folder` whose name `is_wanted`, each with its seed.
 pub(super) fn runs_below(folder: &Path, is_wanted: impl Fn(&OsStr) -> bool) -> impl Iterator<Item = (u64, RunFolder)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(move |entry| is_wanted(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -92,18 +93,18 @@ pub(super) fn runs_below(folder: &Path, is_wanted: impl Fn(&OsStr) -> bool) -> i
     })
 }
 
-/// The seed that the configuration of a run has.
+/// The seed in the configuration of a run.
 fn seed_of(run: &RunFolder) -> Option<u64> {
     let config: toml::Table = fs::read_to_string(run.config()).ok()?.parse().ok()?;
     config.get("run")?.get("seed")?.as_integer()?.try_into().ok()
 }
 
-/// Why the run with this `record` stopped or, where that noted no end, what became of it.
+/// Why the run with this `record` stopped or, if the run noted no end, what became of it.
 fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
     let Ended { seed, started, succeeded, interrupted } = ended;
     match (record, started) {
         (Some(RunRecord { finished: Some(finished), .. }), _) => finished.reason.lines().next().unwrap_or_default().to_owned(),
-        // Somebody has gone on with it.
+        // Another supervisor has gone on with the run.
         (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
         (_, Err(reason)) => format!("not started: {reason}"),
         (_, Ok(())) if *interrupted => "interrupted".to_owned(),
@@ -111,7 +112,7 @@ fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
     }
 }
 
-/// The mean return with which fresh episodes confirmed the best weights of a run, as the file of those says.
+/// The mean return with which fresh episodes confirmed the best weights of a run, as the file of the weights says.
 fn best_confirmed(run: &RunFolder) -> Option<f64> {
     let evaluation = PolicyWeights::load(&run.best_weights()).ok()?.metadata.evaluation?;
     evaluation.confirmed.then_some(evaluation.return_mean)
@@ -150,7 +151,7 @@ impl fmt::Display for Report {
         }
         let columns: [Vec<f64>; 4] = std::array::from_fn(|column| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect());
         let counts = columns.each_ref().map(Vec::len);
-        // Those that reached nothing have no part in the mean of those that did.
+        // Seeds without a figure have no part in its mean, so the table tells how many have one.
         if counts.iter().any(|count| (1..self.seeds.len()).contains(count)) {
             row("seeds with figures", counts.map(|count| count.to_string()), "");
         }
@@ -165,10 +166,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// What [`SeedResult::figures`] are, as people read them.
+/// [`SeedResult::figures`] as people read them.
 fn in_words([env_steps, wall_s, best_confirmed, last_evaluation]: [Option<f64>; 4]) -> [String; 4] {
     let text = |number: Option<f64>, words: fn(f64) -> String| number.map_or_else(|| "-".into(), words);
-    let (steps, seconds) = (|number: f64| format!("{number:.0}"), |number: f64| format!("{number:.1}"));
+    let steps = |number: f64| format!("{number:.0}");
+    let seconds = |number: f64| format!("{number:.1}");
     [text(env_steps, steps), text(wall_s, seconds), text(best_confirmed, score), text(last_evaluation, score)]
 }
 

@@ -30,7 +30,7 @@ pub enum TelemetryError {
         /// The file that every run folder has.
         missing: &'static str,
     },
-    /// Every name tried was taken.
+    /// All names that were tried are taken.
     #[error("{attempts} names for a new run under {root} were all taken; choose another run.folder", root = root.display())]
     NoFreeName {
         /// The folder of all runs.
@@ -43,13 +43,13 @@ pub enum TelemetryError {
     Record {
         /// The file.
         path: PathBuf,
-        /// Where it deviates.
+        /// Why it cannot be read.
         source: serde_json::Error,
     },
 }
 
 impl TelemetryError {
-    /// What kind of answer the operating system gave, in words.
+    /// The kind of the operating system's error, in words. Errors of one kind have one cause, such as a full disk.
     pub(super) fn cause(&self) -> String {
         let kind = if let Self::File { source, .. } = self { source.kind() } else { io::ErrorKind::Other };
         kind.to_string()
@@ -61,7 +61,7 @@ impl TelemetryError {
     }
 }
 
-/// A run to name instead of the folder at `path`, which may be that of several seeds, or of all runs.
+/// Which run to name instead of `path`, which may be the folder of several seeds or of all runs.
 fn run_below(path: &Path) -> String {
     let latest = path.join(LATEST);
     if latest.join(RECORD).is_file() { format!("one in it, such as {}", word(&latest)) } else { "a folder such as runs/latest".to_owned() }

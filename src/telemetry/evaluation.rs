@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::statistics::Statistics as _;
 
-/// Why episodes were played, and so what their mean may be used for.
+/// Why episodes were played, which decides what their mean may be used for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationKind {
-    /// One of the many of a run. The highest mean of many is a lucky one, so it proposes weights and decides nothing.
+    /// One of the many evaluations of a run. The highest mean of many is a lucky one, so it only proposes weights.
     #[default]
     Routine,
-    /// Fresh episodes with the weights that a routine evaluation proposed. They decide.
+    /// Fresh episodes with the weights that a routine evaluation proposed. They decide whether the weights are the best.
     Confirmation,
 }
 
@@ -38,7 +38,7 @@ pub struct Evaluation {
     pub lengths: Vec<u64>,
 }
 
-/// What the returns of an evaluation say; `None` is what too few episodes cannot say.
+/// Statistics of the returns of an evaluation; `None` if there are too few episodes for a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReturnStatistics {
     /// Number of episodes.
@@ -67,10 +67,10 @@ impl Evaluation {
 }
 
 impl ReturnStatistics {
-    /// What episodes with these returns and lengths say.
+    /// The statistics of episodes with these returns and lengths.
     ///
-    /// The interval is mean ± t(0.975, n - 1) · std / √n: it takes the episodes as independent draws, and being Student's it holds for the
-    /// small n that evaluations have, as far as the returns are roughly normal.
+    /// The interval is mean ± t(0.975, n - 1) · std / √n. It takes the episodes as independent draws and, being Student's,
+    /// holds for the small n of evaluations, as far as the returns are roughly normal.
     pub fn of(returns: &[f64], lengths: &[u64]) -> Self {
         let count = returns.len();
         let mean = (count > 0).then(|| Self::mean_of(returns));
@@ -89,17 +89,17 @@ impl ReturnStatistics {
         }
     }
 
-    /// What is known where only the mean and the lower end of its 95 % interval were kept.
+    /// The statistics of episodes of which only the mean and the lower end of its 95 % interval were kept.
     pub fn of_interval(episodes: u64, mean: f64, ci95_low: Option<f64>) -> Self {
-        // Of a deviation of 1, so that it goes by the same table.
+        // The half width is proportional to the deviation.
         let half_width_of_one = (episodes > 1).then(|| half_width(episodes as usize, 1.0, 0.025)).flatten();
         let std = ci95_low.zip(half_width_of_one).map(|(low, of_one)| (mean - low) / of_one);
         let ci95_high = ci95_low.map(|low| 2.0 * mean - low);
         Self { episodes, return_mean: Some(mean), return_std: std, ci95_low, ci95_high, ..Self::default() }
     }
 
-    /// What the mean return of other episodes is at least, with a chance of `error` that it is not: the lower end of an interval as
-    /// above. With 0.025 it is that of the 95 % interval. `None` below two episodes.
+    /// What the mean return of other episodes is at least, with a chance of `error` that it is less. With an `error` of
+    /// 0.025 this is the lower end of the 95 % interval. `None` below two episodes.
     pub fn lower_bound(&self, error: f64) -> Option<f64> {
         Some(self.return_mean? - half_width(self.episodes as usize, self.return_std?, error)?)
     }
@@ -109,7 +109,7 @@ impl ReturnStatistics {
     }
 }
 
-/// Half the width of a Student's t interval that leaves a chance of `error` on either side.
+/// Half the width of a Student's t interval that leaves out a chance of `error` on either side.
 fn half_width(count: usize, std: f64, error: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - error);
     Some(t * std / (count as f64).sqrt())

@@ -1,8 +1,8 @@
 //! The file format of TensorBoard: protobuf events framed as TFRecords with masked CRC-32C checksums.
 //!
-//! The published writers start threads and panic on a full disk, which a supervisor that forks must not do; so the messages needed
-//! are declared here for `prost` and framed by hand. Formats: `event.proto`, `summary.proto` and `tensor.proto` of TensorBoard,
-//! `tfrecord` of TensorFlow.
+//! The published writers start threads and panic on a full disk, which a supervisor that forks must not do. So the
+//! messages that are needed are declared here for `prost` and framed by hand. Formats: `event.proto`, `summary.proto` and
+//! `tensor.proto` of TensorBoard, `tfrecord` of TensorFlow.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -62,7 +62,7 @@ pub struct Value {
     /// Name of the chart, grouped at slashes.
     #[prost(string, tag = "1")]
     pub tag: String,
-    /// What a plugin makes of it; scalars need none.
+    /// A message for the plugin that shows it; scalars need none.
     #[prost(message, optional, tag = "9")]
     pub metadata: Option<Metadata>,
     /// The value itself.
@@ -76,15 +76,15 @@ pub enum Content {
     /// A scalar, in single precision.
     #[prost(float, tag = "2")]
     Scalar(f32),
-    /// What a value has whose message is in its metadata.
+    /// A tensor, for a value whose content is in its metadata.
     #[prost(message, tag = "8")]
     Tensor(Tensor),
 }
 
-/// What a plugin is to know of a value.
+/// What a plugin has to know about a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct Metadata {
-    /// For which plugin, and what.
+    /// The message and its plugin.
     #[prost(message, optional, tag = "1")]
     pub plugin: Option<Plugin>,
 }
@@ -144,7 +144,8 @@ impl EventFile {
         Ok(file)
     }
 
-    /// Appends that the run begins anew at `step`: what an earlier life of it has written of that step or later is not shown.
+    /// Appends that the run begins anew at `step`: TensorBoard then forgets what earlier lives of the run wrote for that
+    /// step and later ones.
     ///
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.
@@ -172,7 +173,7 @@ impl EventFile {
     /// The disk is full or failing; the file then still ends with a whole record.
     pub fn for_plugin(&mut self, name: &str, tag: &str, message: &impl Message) -> Result<(), TelemetryError> {
         let plugin = Plugin { name: name.into(), content: message.encode_to_vec() };
-        // The value itself must be there, so it is the smallest one: a vector of no elements.
+        // A value must be there; the smallest is a vector without elements.
         let nothing = Tensor { element: 1, shape: Some(Shape { dimensions: vec![Dimension { length: 0 }] }) };
         let metadata = Some(Metadata { plugin: Some(plugin) });
         let value = vec![Value { tag: tag.into(), metadata, content: Some(Content::Tensor(nothing)) }];
@@ -195,7 +196,8 @@ fn frame(payload: &[u8]) -> Vec<u8> {
     record
 }
 
-/// CRC-32C, rotated right by 15 bits plus a constant, so that a checksum over data that holds checksums stays sound.
+/// The masked CRC-32C of a TFRecord: rotated right by 15 bits, plus a constant, so that checksums of data that contains
+/// checksums stay sound.
 fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -1,27 +1,27 @@
-//! The goal of a run, `run.stop_eval_return`: what confirms it, which evaluations reached it, and what fresh episodes made of that.
+//! The goal of a run, `run.stop_eval_return`: what confirms it, and how often it was reached without being confirmed.
 
 use serde::Serialize;
 
 use super::{Evaluation, EvaluationKind, ReturnStatistics};
 use crate::readable::score;
 
-/// The chance that a run may have to be called solved by luck, however often it tries.
+/// The chance that a run is called solved by luck, over all its attempts.
 const ERROR: f64 = 0.05;
-/// Seconds of the run between two lines that say that the goal was reached and not confirmed.
+/// Seconds of the run between two notices that the goal was reached and not confirmed.
 const NOTICE_INTERVAL_S: f64 = 30.0;
 
-/// What fresh episodes prove of the mean return when they are the attempt number `attempt`, from 1, to confirm a goal.
+/// The mean return that fresh episodes prove in attempt number `attempt`, from 1, to confirm a goal.
 ///
-/// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every attempt has to prove
-/// more than the one before: the chances of error that are granted, `ERROR / (attempt · (attempt + 1))`, add up to `ERROR` for
-/// infinitely many. The first is that of the 95 % interval.
+/// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every attempt
+/// has to prove more than the one before: it is granted an error of `ERROR / (attempt · (attempt + 1))`, which adds up to
+/// `ERROR` over infinitely many attempts. The first attempt is judged by the 95 % interval.
 pub fn proven_return(statistics: &ReturnStatistics, attempt: u64) -> Option<f64> {
     let attempt = attempt as f64;
     statistics.lower_bound(ERROR / (attempt * (attempt + 1.0)))
 }
 
-/// Counts the attempts to confirm a goal, from the evaluations of a run in their order. It is the count that [`proven_return`] goes by, so
-/// whoever tells of a run has it from here.
+/// Counts the attempts to confirm a goal, from the evaluations of a run in their order: the count that [`proven_return`]
+/// takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attempts {
     has_reached_goal: bool,
@@ -29,28 +29,28 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// So many have failed.
+    /// The count after so many `failed` attempts.
     pub fn after(failed: u64) -> Self {
         Self { has_reached_goal: false, failed }
     }
 
-    /// Those that failed.
+    /// How many attempts failed.
     pub fn failed(self) -> u64 {
         self.failed
     }
 
-    /// Take in a routine evaluation.
+    /// Takes in a routine evaluation with this `mean` return.
     pub fn propose(&mut self, mean: Option<f64>, goal: Option<f64>) {
         self.has_reached_goal = mean.zip(goal).is_some_and(|(mean, goal)| mean >= goal);
     }
 
-    /// The number of the attempt, from 1, that a confirmation of what was proposed last makes; `None` where that had not reached the goal,
-    /// and the confirmation is about the best weights alone.
+    /// The number, from 1, of the attempt that the next confirmation makes. `None` if the last routine evaluation did not
+    /// reach the goal: the confirmation then only decides whether the weights are the best.
     pub fn number(self) -> Option<u64> {
         self.has_reached_goal.then_some(self.failed + 1)
     }
 
-    /// Take in a confirmation. Returns whether it was an attempt that failed.
+    /// Takes in a confirmation, and returns whether it was an attempt that failed.
     pub fn decide(&mut self, confirms_goal: bool) -> bool {
         let has_failed = std::mem::take(&mut self.has_reached_goal) && !confirms_goal;
         self.failed += u64::from(has_failed);
@@ -77,7 +77,8 @@ pub(super) struct Goal {
     attempts: Attempts,
     /// The newest routine evaluation, in words.
     proposed: String,
-    untold: u64,
+    /// Failed attempts since the last notice.
+    unreported: u64,
     next_notice_s: f64,
 }
 
@@ -85,14 +86,15 @@ impl Goal {
     /// A goal that evaluations of an earlier life of the run reached `unconfirmed` times without being confirmed.
     pub(super) fn new(wanted: f64, unconfirmed: u64) -> Self {
         let attempts = Attempts::after(unconfirmed);
-        Self { wanted, is_confirmed: false, attempts, proposed: String::new(), untold: 0, next_notice_s: 0.0 }
+        Self { wanted, is_confirmed: false, attempts, proposed: String::new(), unreported: 0, next_notice_s: 0.0 }
     }
 
     pub(super) fn outcome(&self) -> GoalOutcome {
         GoalOutcome { wanted: self.wanted, confirmed: self.is_confirmed, unconfirmed: self.attempts.failed() }
     }
 
-    /// Takes note of an evaluation. Returns what the user must be told: once in a while, that the goal was reached and not confirmed.
+    /// Takes note of an evaluation. Returns a notice for the user, once in a while, that the goal was reached and not
+    /// confirmed.
     pub(super) fn observe(&mut self, evaluation: &Evaluation) -> Option<String> {
         let statistics = evaluation.statistics();
         let mean = statistics.return_mean?;
@@ -106,12 +108,12 @@ impl Goal {
         if !self.attempts.decide(evaluation.confirms_goal) {
             return None;
         }
-        self.untold += 1;
+        self.unreported += 1;
         if evaluation.wall_s < self.next_notice_s {
             return None;
         }
         self.next_notice_s = evaluation.wall_s + NOTICE_INTERVAL_S;
-        let times = match std::mem::take(&mut self.untold) {
+        let times = match std::mem::take(&mut self.unreported) {
             1 => String::new(),
             times => format!(" ({times} times since this was last said)"),
         };
@@ -153,25 +155,25 @@ mod tests {
     #[test]
     fn a_goal_that_is_not_confirmed_is_told_once_in_a_while() {
         let mut goal = Goal::new(475.0, 0);
-        let mut told = Vec::new();
+        let mut notices = Vec::new();
         for second in 0..=40 {
             assert_eq!(goal.observe(&routine(f64::from(second), &[480.0, 500.0])), None);
-            told.extend(goal.observe(&confirmation(f64::from(second), &[460.0, 500.0, 480.0])));
+            notices.extend(goal.observe(&confirmation(f64::from(second), &[460.0, 500.0, 480.0])));
         }
-        assert_eq!(told.len(), 2, "{told:#?}");
+        assert_eq!(notices.len(), 2, "{notices:#?}");
         for part in
             ["not solved yet", "reached 475.0 (490.0 over 2 episodes)", "3 fresh episodes", "480.0, and no more than 430.3 is proven"]
         {
-            assert!(told[0].contains(part), "`{part}` is missing in: {}", told[0]);
+            assert!(notices[0].contains(part), "`{part}` is missing in: {}", notices[0]);
         }
-        assert!(told[1].ends_with("training goes on (30 times since this was last said)"), "{}", told[1]);
+        assert!(notices[1].ends_with("training goes on (30 times since this was last said)"), "{}", notices[1]);
         assert_eq!(goal.outcome(), GoalOutcome { wanted: 475.0, confirmed: false, unconfirmed: 41 });
     }
 
     #[test]
     fn nothing_is_said_of_a_goal_that_is_confirmed_or_was_not_reached() {
         let mut goal = Goal::new(475.0, 0);
-        // Better than before, so confirmed for the best weights' sake.
+        // Better than before, and therefore confirmed as the best weights.
         assert_eq!(goal.observe(&routine(0.0, &[100.0, 200.0])), None);
         assert_eq!(goal.observe(&confirmation(0.0, &[100.0, 200.0])), None);
         assert_eq!(goal.outcome().unconfirmed, 0);

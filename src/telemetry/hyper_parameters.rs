@@ -1,21 +1,21 @@
-//! The configuration of a run for TensorBoard's tab of hyper-parameters, where runs are compared by them.
+//! The configuration of a run for TensorBoard's tab of hyper-parameters, which compares runs by them.
 //!
-//! The messages are those of `plugins/hparams/plugin_data.proto` of TensorBoard, as far as they are written here.
+//! The messages are from `plugins/hparams/plugin_data.proto` of TensorBoard, reduced to the fields that are written here.
 
 use std::collections::BTreeMap;
 
 use prost::Message;
 use toml::Table;
 
-/// Name of the plugin that reads them.
+/// Name of the plugin that reads hyper-parameters.
 pub(super) const PLUGIN: &str = "hparams";
-/// The tag under which the plugin looks for them.
+/// The tag under which the plugin looks for hyper-parameters.
 pub(super) const TAG: &str = "_hparams_/session_start_info";
 
 /// What the plugin reads from the metadata of a summary.
 #[derive(Clone, PartialEq, Message)]
 pub struct PluginData {
-    /// The start of a session, which to us is a run.
+    /// The start of a session, which is a run here.
     #[prost(message, optional, tag = "3")]
     pub session_start: Option<SessionStart>,
 }
@@ -42,10 +42,10 @@ pub struct HyperParameter {
 /// The kinds of value that a configuration has.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Kind {
-    /// Integers too.
+    /// A float or an integer.
     #[prost(double, tag = "2")]
     Number(f64),
-    /// Lists too, as they are spelled in TOML.
+    /// A string, or a list as it is spelled in TOML.
     #[prost(string, tag = "3")]
     Text(String),
     /// True or false.

@@ -1,4 +1,4 @@
-//! Who inserted how much: whether the rate limiter lets every actor have its share.
+//! How much each process inserted, which shows whether the rate limiter gives every actor its share.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::readable::grouped;
 
-/// Actors that are named one by one.
+/// Up to this many processes are named one by one; of more, those with the least and the most.
 const NAMED: usize = 8;
 
 /// What one process inserted.

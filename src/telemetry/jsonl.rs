@@ -1,4 +1,4 @@
-//! `metrics.jsonl`, `evaluations.jsonl` and `adaptation.jsonl`: one JSON object per line, for pandas, jq and whoever comes later.
+//! `metrics.jsonl`, `evaluations.jsonl` and `adaptation.jsonl`: one JSON object per line, which pandas and jq read.
 //!
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::append::AppendFile;
 use super::{EvaluatedWeights, Evaluation, TelemetryError};
 
-/// More than any line has.
+/// More bytes than any line has.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;
 
 /// A file of JSON objects, one per line and per `write(2)`.
@@ -23,10 +23,10 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates the file, or opens that of a run that `goes_on`, to append to it.
+    /// Creates the file or, if the run `goes_on`, opens the one that is there to append to it.
     ///
     /// # Errors
-    /// The file exists and the run does not go on; or it cannot be created or opened.
+    /// The file exists although the run does not go on, or it cannot be created or opened.
     pub fn open(path: &Path, goes_on: bool) -> Result<Self, TelemetryError> {
         Ok(Self { file: AppendFile::of_lines(path, goes_on)? })
     }
@@ -42,27 +42,29 @@ impl JsonLines {
     }
 }
 
-/// The file at `path`, if it is one: nobody waits here for the other end of something else.
+/// Opens the file at `path`. `None` if it is no regular file: opening a pipe, say, must not wait for its other end.
 pub fn open(path: &Path) -> Option<File> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok().filter(Metadata::is_file)?;
     Some(file)
 }
 
-/// The objects in a file, those that are none of this kind passed over; none if it cannot be read.
+/// The objects of type `T` in a file, in their order. Lines of another type are passed over; a file that cannot be read
+/// has none.
 pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T> {
     let lines = open(path).map(|file| BufReader::new(file).lines());
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
-/// The last whole object in a file, however long that is; none if it cannot be read or ends with no such object.
+/// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object in
+/// its last [`LONGEST_LINE_BYTES`].
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut file = open(path)?;
     let length_bytes = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
     let mut end = Vec::new();
     file.read_to_end(&mut end).ok()?;
-    // A line that is still being written, or was cut off, is none.
+    // A line that is still being written, or was cut off, is no object.
     end.rsplit(|&byte| byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
 }
 
@@ -71,11 +73,11 @@ pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
 pub(super) struct EvaluationLine {
     wall_s: f64,
     updates: u64,
-    /// Whether it made the weights the best so far.
+    /// Whether the evaluation made the weights the best so far.
     pub(super) is_best: bool,
-    /// Whether it confirmed the goal of the run.
+    /// Whether the evaluation confirmed the goal of the run.
     pub(super) confirms_goal: bool,
-    /// The weights that were played, and what that said.
+    /// The weights that were played, and the figures of their episodes.
     #[serde(flatten)]
     pub(super) weights: EvaluatedWeights,
 }

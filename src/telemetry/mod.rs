@@ -31,8 +31,8 @@ pub mod tensorboard;
 mod videos;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
-pub use console::{Abilities, Console};
 pub(crate) use console::is_capable;
+pub use console::{Abilities, Console};
 pub use error::TelemetryError;
 pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 pub use goal::{Attempts, GoalOutcome, proven_return};

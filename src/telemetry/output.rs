@@ -1,4 +1,5 @@
-//! A file descriptor that is written only when it takes the bytes at once: a paused terminal or a full pipe never stops the supervisor.
+//! A file descriptor that is written only when it takes the bytes at once, so that a paused terminal or a full pipe never
+//! stops the supervisor.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -15,10 +16,10 @@ const PIECE_BYTES: usize = 4096;
 
 /// Opens a terminal or pipe a second time, for writes that return instead of waiting.
 ///
-/// `O_NONBLOCK` belongs to the open file, which the shell and other programs share; a second opening leaves theirs as it is. A terminal
-/// needs it besides `poll`: it polls as writable while there is any room at all, and then waits for room for the rest. Where the second
-/// opening is refused (a socket, a terminal of another user) the file is used as it is, and only `poll` protects from waiting.
-/// Regular files never wait.
+/// `O_NONBLOCK` belongs to the open file, which the shell and other programs share; a second opening leaves theirs as it
+/// is. A terminal needs it besides `poll`: it polls as writable while there is any room at all, and a write then waits for
+/// room for the rest. If the second opening is refused (a socket, a terminal of another user), the file is used as it is,
+/// and only `poll` protects from waiting. Regular files never wait.
 pub(super) fn without_waiting(file: File) -> File {
     let may_wait = file.metadata().is_ok_and(|about| about.file_type().is_char_device() || about.file_type().is_fifo());
     if !may_wait {
@@ -28,11 +29,12 @@ pub(super) fn without_waiting(file: File) -> File {
     OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).unwrap_or(file)
 }
 
-/// Standard error, or what stands for it, and what it has not taken yet.
+/// Standard error, or what stands for it, and the bytes that it has not taken yet.
 #[derive(Debug)]
 pub(super) struct Output {
     file: File,
     backlog: VecDeque<u8>,
+    /// Whether the reader is gone for good.
     gone: bool,
 }
 
@@ -78,7 +80,7 @@ impl Output {
     fn takes_bytes(&self, patience: Duration) -> bool {
         let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
         let mut descriptors = [PollFd::new(&self.file, PollFlags::OUT)];
-        // An error condition also counts as ready: the write that follows then reports it.
+        // An error condition counts as ready, too: the write that follows reports it.
         poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 }

@@ -1,4 +1,5 @@
-//! Rates over a window instead of between two snapshots: five times a second they would be unreadable, and a file would sample noise.
+//! Rates over a window instead of between two snapshots, which come five times a second: people could not read those rates,
+//! and a file would sample noise.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// `window_s` of zero means: since the previous call.
+    /// Means over `window_s` seconds; with 0, over the time since the previous call.
     pub(super) fn over(window_s: f64) -> Self {
         Self { window_s, moments: VecDeque::new() }
     }

@@ -1,4 +1,5 @@
-//! The commands that play what a run has learned and that go on with it, as they work for whoever started the run, from where they stand.
+//! The commands that play what a run has learned and that go on with it, as whoever started the run can type them in the
+//! same folder.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,32 +7,32 @@ use std::path::{Path, PathBuf};
 use crate::machine::Host;
 use crate::shell::word;
 
-/// The program that trains and has no other command.
+/// The program that trains and does not play.
 const TRAIN: &str = "supervisor";
 /// The program that has all commands.
 const ALL: &str = "shoal";
-/// The command that plays, and the program that does nothing else.
+/// The command that plays; also a program that does only that.
 const PLAY: &str = "evaluate";
-/// The command of every program that trains which goes on with a run.
+/// The command that goes on with a run; every program that trains has it.
 const RESUME: &str = "resume";
 
-/// How the program under way was started.
+/// How this program was started.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
-    /// What was typed for it.
+    /// What was typed for the program.
     typed: PathBuf,
-    /// Where it lies.
+    /// Path of the program's file.
     executable: PathBuf,
-    /// What was typed for the interpreter that it is part of.
+    /// What was typed for the interpreter that the program is part of, if it is part of one.
     hosted: Option<String>,
-    /// The workspace of the cargo that started it.
+    /// Shoal's workspace, if its cargo started the program.
     workspace: Option<PathBuf>,
-    /// The folder in which it was started.
+    /// The folder in which the program was started.
     working_directory: PathBuf,
 }
 
 impl Program {
-    /// This process.
+    /// How this process was started.
     pub(super) fn current() -> Self {
         let host = Host::of_this_process();
         Self {
@@ -43,14 +44,14 @@ impl Program {
         }
     }
 
-    /// The command that plays the run in `folder`; `None` where the program for it is not installed.
+    /// The command that plays the run in `folder`; `None` if the program for that is not installed.
     pub(super) fn play(&self, folder: &Path) -> Option<String> {
-        // Whoever started a run with a program that has all commands plays it with that: `shoal`, or one of a user's own.
+        // All programs that train but `supervisor` can play, too: `shoal`, and programs of users.
         let trainer = self.trainer();
         if trainer == TRAIN { self.command(PLAY, "", folder) } else { self.command(trainer, &format!(" {PLAY}"), folder) }
     }
 
-    /// The command that goes on with the run in `folder`, with what has to be changed for that.
+    /// The command that goes on with the run in `folder`, with the options for what has to be changed.
     pub(super) fn resume(&self, folder: &Path, change: Option<String>) -> Option<String> {
         let command = self.command(self.trainer(), &format!(" {RESUME}"), folder)?;
         Some(command + &change.map_or_else(String::new, |change| format!(" {change}")))
@@ -69,24 +70,24 @@ impl Program {
         Some(format!("{program}{command} {}", word(self.as_called_here(folder))))
     }
 
-    /// `path` as it is called from the working directory.
+    /// `path`, relative to the working directory if it lies below.
     fn as_called_here<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.working_directory).unwrap_or(path)
     }
 
-    /// The program `name` beside this one, or this one, as this one was called.
+    /// The program `name` in the folder of this one, spelled as this one was. `None` if it is not there.
     fn neighbour(&self, name: &str) -> Option<String> {
         let installed = self.executable.with_file_name(name);
         if !installed.is_file() {
             return None;
         }
         let beside = self.typed.with_file_name(name);
-        // A bare name was found through PATH, and so is its neighbour.
+        // A bare name was found through PATH, where its neighbour is found as well.
         let found_again = beside.parent() == Some(Path::new("")) || self.working_directory.join(&beside).is_file();
         Some(word(if found_again { &beside } else { &installed }))
     }
 
-    /// Cargo builds what is missing, with the profile and the features of this program.
+    /// The call of cargo that runs the program `name`, built with the profile and the features of this one.
     fn through_cargo(&self, workspace: &Path, name: &str) -> String {
         let mut words = vec!["cargo run".to_owned()];
         if !self.working_directory.starts_with(workspace) {
@@ -119,7 +120,7 @@ fn workspace(manifest_folder: Option<PathBuf>, package: Option<String>) -> Optio
     }
 }
 
-/// Cargo's flags for those of the default features that are on, if they are not all of them.
+/// Cargo's flags for the default features that are on; `None` if all of them are.
 fn features(all: &[(&str, bool)]) -> Option<String> {
     let on: Vec<&str> = all.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
     match on.len() {

@@ -1,4 +1,4 @@
-//! Live progress: a line that moves on a terminal, a line now and then elsewhere.
+//! Progress while a run goes on: a live line on a terminal, a line now and then elsewhere.
 
 use super::pace::Pace;
 use super::progress_line::{live_line, plain_line};
@@ -18,12 +18,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows progress on `console`; where that is no terminal, one line every `plain_interval_s` seconds of the run.
+    /// Shows progress on `console`; if that is no terminal, one line every `plain_interval_s` seconds of the run.
     pub fn new(console: Console, plain_interval_s: f64) -> Self {
         Self { console, pace: Pace::over(RATE_WINDOW_S), first_return: None, plain_interval_s, next_plain_s: plain_interval_s }
     }
 
-    /// Shows the moment. Cheap enough for every turn of the supervisor's loop, and never blocks.
+    /// Shows `snapshot`. Never blocks, and is cheap enough for every turn of the supervisor's loop.
     pub fn update(&mut self, snapshot: &Snapshot) {
         let steady = self.observe(snapshot);
         if self.console.is_terminal() {

@@ -18,17 +18,19 @@ pub struct Look {
 
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=24;
 const GAP: &str = "  ";
-/// As far as a score gets that reaches the goal.
+/// How far the bar goes for a score that reaches the goal before the run has ended.
 const ALMOST: f64 = 0.99;
 
-/// A piece of the line, from its fullest form to its shortest, each with its worth: what is worth least gives way first.
+/// A piece of the line, from its fullest form to its shortest, each with its worth: the piece that is worth least is
+/// shortened first.
 struct Piece {
     forms: Vec<(u8, String)>,
 }
 
-/// The live line: a bar towards the nearest stop condition, then figures, as many as fit. It is never wider than `look.width`.
+/// The live line: a bar towards the nearest stop condition, then as many figures as fit. It is never wider than
+/// `look.width`.
 ///
-/// `first_return` is the mean return of the run's first evaluation: where the way to `stop_eval_return` began.
+/// `first_return` is the mean return of the run's first evaluation, from which the way to `stop_eval_return` is measured.
 pub fn live_line(snapshot: &Snapshot, first_return: Option<f64>, look: Look) -> String {
     let fraction = fraction_done(snapshot, first_return);
     let percent = format!("{:>3.0}%", fraction * 100.0);
@@ -42,7 +44,7 @@ pub fn live_line(snapshot: &Snapshot, first_return: Option<f64>, look: Look) -> 
     format!("{} {percent}{GAP}{figures}", bar(fraction, columns, look))
 }
 
-/// The line for logs and pipes: the same figures, all of them, without bar or colour.
+/// The line for logs and pipes: all figures of the live line, without bar or colour.
 pub fn plain_line(snapshot: &Snapshot) -> String {
     let figures: Vec<String> = pieces(snapshot).into_iter().map(|mut piece| piece.forms.swap_remove(0).1).collect();
     format!("[{}] {}", clock(snapshot.wall_s), figures.join(", "))
@@ -52,7 +54,8 @@ pub fn plain_line(snapshot: &Snapshot) -> String {
 fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
     let steps = share(snapshot.env_steps as f64, snapshot.stop_env_steps as f64);
     let time = snapshot.stop_wall_s.map_or(0.0, |stop| share(snapshot.wall_s, stop));
-    // Of the best weights' return, what is beyond chance. Only a confirmation of the goal is its end, and that is the end of the run.
+    // The return of the best weights counts as far as it is beyond chance. The whole way is done once the goal is confirmed,
+    // and the run ends then.
     let score = match (first_return, snapshot.best_eval_ci95_low, snapshot.stop_eval_return) {
         (_, Some(best), Some(stop)) if best >= stop => ALMOST,
         (Some(first), Some(best), Some(stop)) => share(best - first, stop - first).min(ALMOST),
@@ -61,8 +64,8 @@ fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
     steps.max(time).max(score).clamp(0.0, 1.0)
 }
 
-/// Seconds until the step limit or the time limit at the mean pace of training; an evaluation return has no pace that could be
-/// extrapolated.
+/// Seconds until the step limit or the time limit, whichever is nearer, at the mean pace of training. The pace of
+/// evaluation returns cannot be extrapolated.
 fn seconds_left(snapshot: &Snapshot) -> Option<f64> {
     let pace = snapshot.per_training_second(snapshot.env_steps);
     let steps_left = snapshot.stop_env_steps.saturating_sub(snapshot.env_steps) as f64;
@@ -107,7 +110,7 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     let fill = share(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
     pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));
     if let Some(seconds) = seconds_left(snapshot) {
-        // With a target return the run may end earlier than its limits say.
+        // A run with a target return may end before its limits.
         let bound = if snapshot.stop_eval_return.is_some() { "<" } else { "" };
         pieces.push(piece(7, format!("ETA {bound}{}", clock(seconds))));
     }
@@ -122,7 +125,7 @@ fn evaluation_details(snapshot: &Snapshot) -> String {
     if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
 }
 
-/// Shortens, then drops, what is worth least until the line fits; the last piece stays in its shortest form.
+/// Shortens, then drops, the piece that is worth least until the line fits. The last piece stays in its shortest form.
 fn fit(mut pieces: Vec<Piece>, columns: usize, gap: &str) -> String {
     loop {
         let line = pieces.iter().map(|piece| piece.forms[0].1.as_str()).collect::<Vec<_>>().join(gap);

@@ -1,18 +1,18 @@
-//! What a run has come to, and what has to be changed for it to go on from there.
+//! How far a run has come, and what has to be changed for it to go on from there.
 
 use serde_json::Value;
 
 use super::goal::GoalOutcome;
 use crate::config::schema::RunConfig;
 
-/// What a run has come to.
+/// How far a run has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reached {
-    /// Environment steps.
+    /// Environment steps taken.
     pub env_steps: u64,
-    /// Seconds, those of earlier lives among them.
+    /// Seconds that the run took, in all its lives.
     pub wall_s: f64,
-    /// The goal that fresh episodes have confirmed.
+    /// The mean return of the goal, if fresh episodes have confirmed it.
     pub confirmed_goal: Option<f64>,
 }
 
@@ -21,7 +21,7 @@ impl Reached {
         Self { env_steps, wall_s, confirmed_goal: goal.filter(|goal| goal.confirmed).map(|goal| goal.wanted) }
     }
 
-    /// What the figures of a closing report say.
+    /// Reads it from the figures of a closing report.
     pub(super) fn from_summary(summary: &Value) -> Self {
         let goal = &summary["goal"];
         Self {
@@ -31,13 +31,13 @@ impl Reached {
         }
     }
 
-    /// The goal of `run`, if that is confirmed.
+    /// The goal of `run`, if it is the one that was confirmed.
     pub fn goal_of(&self, run: &RunConfig) -> Option<f64> {
         self.confirmed_goal.filter(|_| self.confirmed_goal == run.stop_eval_return)
     }
 
-    /// What has to be changed in `run`, as `shoal resume` takes it: no goal where that is confirmed, and twice of each limit that it came
-    /// to, or of what it made beyond. `None` where it goes on as it is.
+    /// The options of `shoal resume` for what has to be changed in `run`; `None` if it goes on as it is. A confirmed goal is
+    /// removed, and a limit that was reached becomes twice what it was, or twice what the run made if that is more.
     pub fn change_to_go_on(&self, run: &RunConfig) -> Option<String> {
         let goal = self.goal_of(run).map(|_| "--set run.stop_eval_return=none".to_owned());
         let steps = (self.env_steps >= run.stop_env_steps)
@@ -62,7 +62,7 @@ mod tests {
         (run.stop_env_steps, run.stop_wall_s, run.stop_eval_return) = (2_000, Some(1.5), Some(475.0));
         let change = |env_steps, wall_s, confirmed_goal| Reached { env_steps, wall_s, confirmed_goal }.change_to_go_on(&run);
         assert_eq!(change(1_999, 1.4, None), None);
-        assert_eq!(change(1_999, 1.4, Some(400.0)), None, "another goal than that of now");
+        assert_eq!(change(1_999, 1.4, Some(400.0)), None, "another goal was confirmed");
         assert_eq!(change(2_000, 0.5, None).unwrap(), "--set run.stop_env_steps=4000");
         assert_eq!(change(29_512, 0.5, None).unwrap(), "--set run.stop_env_steps=59024");
         assert_eq!(change(100, 1.6, None).unwrap(), "--set run.stop_wall_s=4");

@@ -1,14 +1,14 @@
-//! What is known of a run to whoever records it, for whoever goes on recording it.
+//! What the recorder of a run knows of it, handed on to the recorder of its next life.
 
 use serde::{Deserialize, Serialize};
 
 use super::jsonl::{self, EvaluationLine};
 use super::{Attempts, EvaluatedWeights, EvaluationCounts, EvaluationKind, RunFolder};
 
-/// What is known of a run at some moment.
+/// What is known of a run when it has taken `env_steps`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// Environment steps of that moment.
+    /// Environment steps taken.
     pub env_steps: u64,
     /// How many evaluations there were.
     pub evaluations: EvaluationCounts,
@@ -16,13 +16,13 @@ pub struct Remembered {
     pub best: Option<EvaluatedWeights>,
     /// The weights that were evaluated last.
     pub newest: Option<EvaluatedWeights>,
-    /// Evaluations that reached the goal and were not confirmed.
+    /// How many evaluations reached the goal and were not confirmed.
     pub unconfirmed: u64,
 }
 
 impl Remembered {
-    /// What the files in `folder` tell of a run with this `goal` that has taken `env_steps`: all that was known of it, but for what it
-    /// could not write.
+    /// Reads from the files in `folder` what is known of a run with this `goal` that has taken `env_steps`. Evaluations that
+    /// could not be written are missing.
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();
@@ -36,7 +36,7 @@ impl Remembered {
         Self { unconfirmed: attempts.failed(), ..remembered }
     }
 
-    /// Takes in the newest evaluation, but for what it says of the goal.
+    /// Takes in the newest evaluation. Its part in the attempts to confirm the goal is counted elsewhere.
     pub(super) fn take_in(&mut self, weights: EvaluatedWeights, is_best: bool) {
         self.evaluations.count(weights.kind);
         self.newest = Some(weights);

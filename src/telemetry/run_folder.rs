@@ -1,7 +1,7 @@
-//! The folder of one run: where everything that a run writes has its place, and `latest` leads to the newest.
+//! The folder of one run, in which everything that a run writes has its place, and the link `latest` to the newest run.
 //!
-//! Event files for TensorBoard alone lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and what `latest` leads to
-//! would be a second run to it.
+//! Only the event files for TensorBoard lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and would take what
+//! `latest` leads to for a second run.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,8 +16,9 @@ use super::TelemetryError;
 use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::{event_file_path, second_of_another};
 
+/// Names that are tried for a new folder.
 const ATTEMPTS: usize = 64;
-/// What leads to the newest run, in the folder of all runs.
+/// The link to the newest run, in the folder of all runs.
 pub const LATEST: &str = "latest";
 const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
@@ -29,14 +30,14 @@ const LOCK: &str = ".lock";
 pub struct RunFolder {
     path: PathBuf,
     id: String,
-    /// By which its event file for TensorBoard is named.
+    /// The second since 1970 that is in the name of the event file for TensorBoard.
     charts_second: i64,
     warnings: Vec<String>,
-    /// What says that the folder is in use: open and locked.
+    /// A file in the folder, open and locked for as long as the folder is in use.
     lock: Option<Arc<File>>,
 }
 
-/// What a run that goes on changes of the folder before its first process is there.
+/// The files that a run which goes on replaces before its first process starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderSettings {
     config: String,
@@ -44,8 +45,8 @@ pub struct FolderSettings {
 }
 
 impl RunFolder {
-    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and points `root/latest` to it. Makes room for its
-    /// event file in `root/tensorboard/<id>`.
+    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, points `root/latest` to it, and creates
+    /// `root/tensorboard/<id>` for its event file.
     ///
     /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix:
     /// `20261121-154502-cartpole_dqn-seed1-3f2a`. Ids sort by time. No existing folder is ever reused.
@@ -70,15 +71,15 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Take the folder for this process and whatever it forks, until the last of them is gone. `false` when others have it. Where the file
-    /// system has no locks nobody can be kept out, and a warning says so.
+    /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if others
+    /// have it. If the file system has no locks, nobody can be kept out, and a warning says so.
     ///
     /// # Errors
     /// The folder cannot be opened or locked.
     pub fn take(&mut self) -> Result<bool, TelemetryError> {
         let path = self.path.join(LOCK);
         let failed = || TelemetryError::file("lock", &path);
-        // Whoever may open it may lock it, so nobody else may.
+        // Whoever may open the file may lock it, so only this user may.
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(failed())?;
         match file.try_lock() {
             Ok(()) => self.lock = Some(Arc::new(file)),
@@ -92,14 +93,14 @@ impl RunFolder {
         Ok(true)
     }
 
-    /// Whether it is taken, and its file system has locks.
+    /// Whether this process has locked the folder; `false` if its file system has no locks.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// The folder where it is now: it may have been moved on its file system since it was taken. `None` if it was removed.
+    /// The folder where it is now: it may have been moved on its file system since it was locked. `None` if it was removed.
     pub fn found_again(&self) -> Option<Self> {
-        // The kernel follows an open file; of one that was removed it adds to the name that it was.
+        // The kernel follows an open file, and appends " (deleted)" to the name of one that was removed.
         let lock = self.lock.as_ref().and_then(|lock| fs::read_link(format!("/proc/self/fd/{}", lock.as_raw_fd())).ok());
         match lock.as_deref().filter(|lock| lock.ends_with(LOCK)).and_then(Path::parent) {
             Some(folder) => Some(Self { path: folder.to_path_buf(), ..self.clone() }),
@@ -107,17 +108,17 @@ impl RunFolder {
         }
     }
 
-    /// The folder by a path that leads to it from wherever a process stands.
+    /// The folder by its absolute path, which leads to it from any working directory.
     pub fn absolute(&self) -> Self {
         Self { path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()), ..self.clone() }
     }
 
-    /// Whether `original`, where a run has its results, is another folder that is still there: then this one is a copy.
+    /// Whether this folder is a copy: `original`, in which the run has its results, is another one and still there.
     pub fn is_copy_of(&self, original: &str) -> bool {
         Path::new(original).canonicalize().is_ok_and(|original| original != self.path)
     }
 
-    /// Give the folder back, for all that have it from whoever took it: processes that environments have started may live longer than
+    /// Unlocks the folder for all processes that share the lock: those that environments have started may live longer than
     /// the run.
     pub fn give_back(&self) {
         if let Some(lock) = &self.lock {
@@ -125,26 +126,27 @@ impl RunFolder {
         }
     }
 
-    /// Take it again after [`Self::give_back`], for all that have it from whoever took it first. `false` when others have it.
+    /// Locks the folder again after [`Self::give_back`], for all processes that share the lock. Returns `false` if others
+    /// have it.
     pub fn take_again(&self) -> bool {
         self.lock.as_ref().is_none_or(|lock| lock.try_lock().is_ok())
     }
 
-    /// The resolved configuration and the record of the run, as they are.
+    /// Reads the resolved configuration and the record of the run.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// One of the files cannot be read.
     pub fn settings(&self) -> Result<FolderSettings, TelemetryError> {
         let read = |path: PathBuf| fs::read_to_string(&path).map_err(TelemetryError::file("read", &path));
         Ok(FolderSettings { config: read(self.config())?, record: read(self.record_path())? })
     }
 
-    /// Make them so again, unless they are.
+    /// Writes `settings` back, unless the files have them.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn put_back(&self, settings: &FolderSettings) -> Result<(), TelemetryError> {
-        // A disk without room for them may be why they are put back.
+        // A full disk may be why they are put back, so nothing is written without need.
         if self.settings().is_ok_and(|found| found == *settings) {
             return Ok(());
         }
@@ -152,7 +154,7 @@ impl RunFolder {
         run_record::replace(&self.record_path(), &settings.record)
     }
 
-    /// Makes it the folder of this process, in which its run goes on, with another resolved configuration.
+    /// Makes this the folder of a run that goes on in this process, with the resolved configuration `config_toml`.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -163,9 +165,9 @@ impl RunFolder {
         }
         let resumptions = before.resumptions + 1;
         let record = RunRecord { resumptions, ..RunRecord::of_this_process(&self.id, &before.name, before.started) };
-        // Whoever looks into the folder finds the old configuration or the new one, whole.
+        // Readers find the old configuration or the new one, whole.
         run_record::replace(&self.config(), config_toml)?;
-        // It may have been moved away from the others.
+        // The run folder may have been moved away from the folder of charts.
         let charts = self.charts().join(&self.id);
         fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
         run_record::write(&self.record_path(), &record)?;
@@ -178,8 +180,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// The name of the folder, if another beside it has the name that this one was given: this is a copy then, and what it writes beside
-    /// itself must not be among what the other has written there.
+    /// The name of this folder, if it is a copy: another folder beside it has the name that this one was given. What the
+    /// copy writes beside itself must not get among what the original wrote there.
     fn name_of_a_copy(&self) -> Option<String> {
         let original = self.path.with_file_name(&self.id).canonicalize().ok()?;
         let own = self.path.canonicalize().ok()?;
@@ -206,13 +208,13 @@ impl RunFolder {
         &self.path
     }
 
-    /// The name that the folder was given when it was made, or, if it is a copy of another run's beside it, when the copy first went on.
-    /// The folder may have been moved since.
+    /// The name that the folder was given when it was created or, for a copy beside the original, when the copy first went
+    /// on. The folder may have been moved since.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What did not go as planned when the folder was created, to be shown to the user.
+    /// What went wrong without stopping the run when the folder was created or locked, to be shown to the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -232,7 +234,7 @@ impl RunFolder {
         self.path.join("evaluations.jsonl")
     }
 
-    /// What was tried to fit the run to the machine, one probe per line.
+    /// What was tried to fit the run to the machine, one probe per line: `adaptation.jsonl`.
     pub fn adaptation(&self) -> PathBuf {
         self.path.join("adaptation.jsonl")
     }
@@ -242,7 +244,7 @@ impl RunFolder {
         self.path.join("run.log")
     }
 
-    /// What TensorBoard is to show: the event files of all runs beside this one, a folder for each.
+    /// The folder for TensorBoard: the event files of this run and of all runs beside it, a folder for each.
     pub fn charts(&self) -> PathBuf {
         self.path.with_file_name(CHARTS)
     }
@@ -262,29 +264,29 @@ impl RunFolder {
         self.path.join("weights/last.safetensors")
     }
 
-    /// Videos of episodes, where there is a visualizer: `videos`.
+    /// Videos of episodes, if the run has a visualizer: `videos`.
     pub fn videos(&self) -> PathBuf {
         self.path.join("videos")
     }
 
-    /// What the run goes on from: `checkpoints`.
+    /// The checkpoints from which the run can go on: `checkpoints`.
     pub fn checkpoints(&self) -> PathBuf {
         self.path.join("checkpoints")
     }
 
-    /// What a run that stays in memory has on the disk: a checkpoint without its replay.
+    /// The files of a run that is kept in memory, a checkpoint without its replay: `kept`.
     pub fn kept(&self) -> PathBuf {
         self.path.join("kept")
     }
 
-    /// The name of the memory in which it stays: `kept/segment`.
+    /// The file with the name of the segment in which a run is kept: `kept/segment`.
     pub fn kept_segment(&self) -> PathBuf {
         self.kept().join("segment")
     }
 
-    /// Remove both, once the run has left the memory in which it was kept, or goes on.
+    /// Removes [`Self::kept`], once the run goes on or is no longer in memory.
     pub fn forget_kept(&self) {
-        // What cannot be removed is replaced when the run is kept once more.
+        // Files that cannot be removed are replaced when the run is kept again.
         let _ = fs::remove_dir_all(self.kept());
     }
 
@@ -324,24 +326,24 @@ impl RunFolder {
 
 /// The folders below `root` of the runs that were given `name`, the oldest first.
 pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
-    let (name, suffix_length) = (plain_name(name), "-0000".len());
-    let is_of_it = |path: &PathBuf| {
+    let name = plain_name(name);
+    let has_name = |path: &PathBuf| {
         // The time has two parts; the rest is the name and the suffix.
         let rest = path.file_name().and_then(|id| id.to_str()).and_then(|id| id.splitn(3, '-').nth(2));
-        rest.and_then(|rest| rest.get(..rest.len().saturating_sub(suffix_length))).is_some_and(|found| found == name)
+        rest.and_then(|rest| rest.get(..rest.len().saturating_sub("-0000".len()))).is_some_and(|found| found == name)
     };
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && is_of_it(path)).collect();
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && has_name(path)).collect();
     folders.sort();
     folders
 }
 
-/// Whether a lock was refused because the file system knows none: network file systems may be mounted so.
+/// Whether a lock was refused because the file system has no locks: network file systems may be mounted so.
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
 }
 
-/// Creates a folder with a free name and returns the name: `mkdir` alone decides who owns it.
+/// Creates a folder with a free name and returns the name. `mkdir` alone decides which of several processes gets it.
 fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, TelemetryError> {
     let time = started.strftime("%Y%m%d-%H%M%S");
     let name = plain_name(name);
@@ -357,18 +359,18 @@ fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, Telem
     Err(TelemetryError::NoFreeName { root: root.to_path_buf(), attempts: ATTEMPTS })
 }
 
-/// Keeps what is harmless in file names and shells; everything else becomes an underscore. It is short enough for a file's name with a time
-/// before it and an ending behind.
+/// `name` with everything but characters that are harmless in file names and shells replaced by underscores. It is short
+/// enough for the name of a file with a time before it and an ending behind.
 pub fn plain_name(name: &str) -> String {
     let plain: String = name.chars().take(128).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
     if plain.is_empty() { "run".into() } else { plain }
 }
 
-/// Lets `root/latest` lead to `run`, a path from `root`. It is replaced by a rename, so that readers always find either the previous or the
-/// new run.
+/// Lets `root/latest` lead to `run`, a path from `root`. The link is replaced by a rename, so that readers always find
+/// either the previous run or the new one.
 ///
 /// # Errors
-/// Why it does not, in words: something that is no link has that name, or `root` cannot be written.
+/// The reason, in words: something that is no link has that name, or `root` cannot be written.
 pub fn point_latest(root: &Path, run: &str) -> Result<(), String> {
     let latest = root.join(LATEST);
     match fs::symlink_metadata(&latest) {
@@ -378,11 +380,11 @@ pub fn point_latest(root: &Path, run: &str) -> Result<(), String> {
         Err(error) => return Err(error.to_string()),
     }
     let temporary = root.join(format!(".{LATEST}-{}", run.replace('/', "-")));
-    // One that was killed before the rename has left its link.
+    // A process that was killed before the rename has left its link.
     let _ = fs::remove_file(&temporary);
     symlink(run, &temporary).map_err(|error| error.to_string())?;
     fs::rename(&temporary, &latest).map_err(|error| {
-        // The temporary link is of no use to anyone; that it stays behind would change nothing.
+        // The temporary link is of no use; if it stays, it does no harm.
         let _ = fs::remove_file(&temporary);
         error.to_string()
     })

@@ -1,4 +1,4 @@
-//! `run.json`: which process ran what and when, and how it ended. Absent `finished` means running, or killed.
+//! `run.json`: which process ran what and when, and how it ended. Without `finished`, the run goes on or was killed.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,13 +14,13 @@ use super::reached::Reached;
 use crate::machine::cores;
 use crate::segment::pidfd::{has_exited, start_time};
 
-/// How the reason of a run begins that gave up.
+/// How the reason begins of a run that gave up.
 pub(super) const GAVE_UP: &str = "gave up: ";
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Name that the run folder was given; it may have been moved since.
+    /// Name that the run folder was given; the folder may have been moved since.
     pub id: String,
     /// Name that the user gave.
     pub name: String,
@@ -28,8 +28,8 @@ pub struct RunRecord {
     pub version: String,
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
-    /// When that process started, in clock ticks since the machine did: another process may have its id by now. 0 where an older program
-    /// wrote this.
+    /// When the supervisor started, in clock ticks since the machine did: another process may have its id by now. 0 if an
+    /// older program wrote this.
     #[serde(default)]
     pub supervisor_start_ticks: u64,
     /// Start, UTC.
@@ -38,16 +38,16 @@ pub struct RunRecord {
     pub command_line: Vec<String>,
     /// Folder in which the program was started.
     pub working_directory: String,
-    /// Times that it went on from a checkpoint.
+    /// How often the run went on from a checkpoint.
     #[serde(default)]
     pub resumptions: u32,
-    /// Cores that it may use; absent where an older program wrote this.
+    /// Cores that the run may use; absent if an older program wrote this.
     #[serde(default)]
     pub usable_cores: Option<usize>,
-    /// Cores of the machine, whoever may use them; absent where an older program wrote this.
+    /// Cores of the machine, whoever may use them; absent if an older program wrote this.
     #[serde(default)]
     pub machine_cores: Option<usize>,
-    /// How it ended; absent while it runs, and for ever if it was killed.
+    /// How the run ended; absent while it goes on, and for ever if it was killed.
     pub finished: Option<Finished>,
 }
 
@@ -56,24 +56,24 @@ pub struct RunRecord {
 pub struct Finished {
     /// End, UTC.
     pub at: Timestamp,
-    /// Reason of the stop, as one word or more: `solved`, `step limit`, `time limit`, `interrupted`, `gave up: ...`, `failed: ...`.
+    /// Why the run stopped: `solved`, `step limit`, `time limit`, `interrupted`, `gave up: ...` or `failed: ...`.
     pub reason: String,
     /// The closing report's figures.
     pub summary: Value,
 }
 
 impl RunRecord {
-    /// Whether its supervisor is a process no more.
+    /// Whether the supervisor has exited.
     pub fn has_lost_its_supervisor(&self) -> bool {
         has_exited(self.supervisor_pid, self.supervisor_start_ticks)
     }
 
-    /// Whether nothing is left to do: the run was not killed, and did not give up either.
+    /// Whether nothing is left to do: the run noted an end and did not give up.
     pub fn has_come_to_its_end(&self) -> bool {
         self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP))
     }
 
-    /// What the run has come to, if it ended.
+    /// How far the run has come, if it noted an end.
     pub fn reached(&self) -> Option<Reached> {
         self.finished.as_ref().map(|finished| Reached::from_summary(&finished.summary))
     }
@@ -96,7 +96,7 @@ impl RunRecord {
     }
 }
 
-/// The cores of which the kernel says how busy they are.
+/// Number of cores that are online: those whose busy time the kernel reports.
 fn machine_cores() -> Option<usize> {
     sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| cores.try_into().ok())
 }
@@ -112,8 +112,8 @@ pub(super) fn write(path: &Path, record: &RunRecord) -> Result<(), TelemetryErro
     replace(path, &(text + "\n"))
 }
 
-/// Replaces a file of text, as [`write`] does. What a kill leaves half written has a name of its own, and the next one overwrites it: only
-/// who has taken the folder writes here.
+/// Replaces a text file by a rename, as [`write`] does. What a kill leaves half written has a name of its own, and the next
+/// call overwrites it: only the process that has locked the folder writes here.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), TelemetryError> {
     let failed = || TelemetryError::file("write", path);
     let temporary = path.with_added_extension("new");

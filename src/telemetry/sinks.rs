@@ -1,8 +1,8 @@
 //! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, `adaptation.jsonl`, TensorBoard,
 //! `run.log`, the report.
 //!
-//! A disk that fills up must not end a training: that is reported once, whatever files it concerns, and each is tried again at every
-//! later record.
+//! A disk that fills up must not end a training. It is reported once, whatever files it concerns, and each file is tried
+//! again at every later record.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,20 +29,20 @@ use crate::readable::grouped;
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often what is written.
+/// What is recorded of a run, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SinkSettings {
     /// Seconds of the run between two lines of `metrics.jsonl` and two points in TensorBoard.
     pub metrics_interval_s: f64,
-    /// Seconds of the run between two lines of progress where standard error is no terminal.
+    /// Seconds of the run between two lines of progress if standard error is no terminal.
     pub plain_interval_s: f64,
-    /// What the verdict on the bottleneck depends on. A run that adapts tells of it in `adaptation.jsonl`.
+    /// The context of the verdict on the bottleneck. A run that adapts has an `adaptation.jsonl`.
     pub context: Context,
     /// The mean return that ends the run once it is confirmed.
     pub goal: Option<f64>,
 }
 
-/// Where all that is recorded of one run goes, fed by the supervisor's loop. No call starts a thread or waits for a reader.
+/// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
 #[derive(Debug)]
 pub struct Sinks {
     folder: RunFolder,
@@ -58,32 +58,36 @@ pub struct Sinks {
     last_metrics_s: Option<f64>,
     metrics_pace: Pace,
     context: Context,
-    /// The first moment: where the run goes on, with all that its earlier lives did.
+    /// The first moment of this life of the run. If the run goes on, it counts what earlier lives did.
     first: Option<Snapshot>,
-    /// Whether a moment with more updates has been recorded.
+    /// Whether a moment with more updates than `first` has been recorded.
     has_learned: bool,
-    /// The first moment after that. What a process does is counted when that ends, so what began before the first update is counted by
-    /// then: also where a run that goes on has its replay to fill again.
+    /// The moment after the first one with more updates. An activity is counted when it ends, so whatever began before the
+    /// first update has been counted by then, such as filling the replay again when a run goes on.
     learning_started: Option<Snapshot>,
-    /// The last moment of training, once that has ended.
+    /// The last moment of training, once it has ended.
     trained: Option<Snapshot>,
-    /// Why something could not be written, as far as the user has been told.
+    /// The causes of failures that the user has been told.
     known_causes: BTreeSet<String>,
+    /// What could not be written at all, in words.
     lost: Vec<String>,
-    /// What evaluations found. How far the run is, and how often its goal was missed, is added when somebody asks.
+    /// What evaluations found. The steps and the count of unconfirmed goals are added in [`Self::remembered`].
     remembered: Remembered,
     goal: Option<Goal>,
+    /// The setting that the run was fitted to, in words.
     fitted: Option<String>,
 }
 
 impl Sinks {
-    /// Creates the files of the run, or opens those of an `earlier` life of it to append to them, and shows the folder's warnings.
+    /// Creates the files of the run or, after an `earlier` life of it, opens them to append; and shows the folder's
+    /// warnings.
     ///
     /// # Errors
-    /// A file cannot be created or opened: better known before the training than after it.
+    /// A file cannot be created or opened: it is better to know before the training.
     pub fn open(folder: RunFolder, console: Console, settings: SinkSettings, earlier: Option<&Remembered>) -> Result<Self, TelemetryError> {
         let config = fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))?;
-        let (goes_on, from) = (earlier.is_some(), earlier.map(|earlier| earlier.env_steps));
+        let goes_on = earlier.is_some();
+        let from = earlier.map(|earlier| earlier.env_steps);
         let lines = |name, path: PathBuf| JsonLines::open(&path, goes_on).map(|file| Guarded::new(name, file));
         let remembered = earlier.cloned().unwrap_or_default();
         let mut sinks = Self {
@@ -92,7 +96,7 @@ impl Sinks {
             evaluations: lines("evaluations.jsonl", folder.evaluations())?,
             adaptation: settings.context.adapts.then(|| lines("adaptation.jsonl", folder.adaptation())).transpose()?,
             log: Guarded::new("run.log", AppendFile::of_lines(&folder.log(), goes_on)?),
-            // Last, since it tells TensorBoard to forget what came later.
+            // Created last, since it tells TensorBoard to forget what came after these steps.
             tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config, from)?),
             console,
             folder,
@@ -117,7 +121,7 @@ impl Sinks {
         Ok(sinks)
     }
 
-    /// What is known of the run, which has taken `env_steps`.
+    /// What is known of the run when it has taken `env_steps`.
     pub fn remembered(&self, env_steps: u64) -> Remembered {
         Remembered { env_steps, unconfirmed: self.unconfirmed(), ..self.remembered }
     }
@@ -127,7 +131,7 @@ impl Sinks {
         &self.folder
     }
 
-    /// Takes note of a moment: shows it, and writes it down when the metrics interval has passed.
+    /// Shows a moment, and writes it down if the metrics interval has passed.
     pub fn record(&mut self, snapshot: &Snapshot) {
         if self.trained.is_none() {
             self.look_for_learning(snapshot);
@@ -139,12 +143,12 @@ impl Sinks {
         }
     }
 
-    /// Takes note of the last moment of training: in the time after it nothing holds the run back.
+    /// Takes note of the last moment of training: the verdict on the bottleneck leaves out the time after it.
     pub fn training_ended(&mut self, trained: &Snapshot) {
         self.trained = Some(trained.clone());
     }
 
-    /// Takes note of an evaluation. Its figures appear in the progress line through the next snapshot.
+    /// Records an evaluation. The progress line has its figures from the next snapshot.
     pub fn evaluation(&mut self, evaluation: &Evaluation) {
         self.remembered.take_in(evaluation.into(), evaluation.is_best);
         if let Some(notice) = self.goal.as_mut().and_then(|goal| goal.observe(evaluation)) {
@@ -156,7 +160,7 @@ impl Sinks {
         self.report(scalars);
     }
 
-    /// Takes note of a setting that was tried.
+    /// Records a setting that was tried.
     pub fn probe(&mut self, probe: &impl Serialize) {
         let error = self.adaptation.as_mut().and_then(|file| file.attempt(|file| file.append(probe)));
         self.report(error);
@@ -167,7 +171,7 @@ impl Sinks {
         self.goal.as_ref().map_or(0, |goal| goal.outcome().unconfirmed)
     }
 
-    /// The newest evaluation of the weights with this version, if the last weights that were evaluated have it.
+    /// The newest evaluation, if it was of the weights with this version.
     pub fn evaluation_of(&self, version: u64) -> Option<EvaluatedWeights> {
         self.remembered.newest.filter(|evaluated| evaluated.version == version)
     }
@@ -181,33 +185,34 @@ impl Sinks {
         }
     }
 
-    /// Shows that something could not be written or started for now, once for each cause: a full disk is one event and not one per file.
+    /// Shows that something could not be written or started for now. Each `cause` is shown once, so that a full disk is one
+    /// event and not one per file.
     pub fn trouble(&mut self, cause: String, what: &str) {
         if let Some(news) = self.news(cause, what) {
             self.event(&news);
         }
     }
 
-    /// Shows something that a process goes on saying, once for each cause.
+    /// Shows something that a process says again and again, once for each cause.
     pub fn event_once(&mut self, cause: String, text: &str) {
         if self.known_causes.insert(cause) {
             self.event(text);
         }
     }
 
-    /// Notes for the report that something could not be written at all.
+    /// Notes for the closing report that something could not be written at all.
     pub fn lose(&mut self, what: String) {
         self.lost.push(what);
     }
 
-    /// Takes note of what the run was fitted to, for the report: in words, and as the configuration that it comes to,
-    /// which advice is about.
+    /// Takes note of what the run was fitted to: `setting` in words, for the closing report, and as the configuration that
+    /// advice starts from.
     pub fn fitted_to(&mut self, setting: String, config: Config) {
         self.fitted = Some(setting);
         self.context.config = config;
     }
 
-    /// Writes the last moment, closes `run.json` and prints the report.
+    /// Writes the last moment, completes `run.json` and prints the closing report.
     pub fn finish(mut self, reason: StopReason, snapshot: &Snapshot) -> Summary {
         if self.last_metrics_s != Some(snapshot.wall_s) {
             self.write_metrics(snapshot);
@@ -292,7 +297,7 @@ impl Sinks {
         }
     }
 
-    /// What the user must be told: something at the first trouble of its cause, nothing ever after.
+    /// The warning for the user about a failure, if it is the first of this `cause`.
     fn news(&mut self, cause: String, what: &str) -> Option<String> {
         self.known_causes.insert(cause).then(|| format!("warning: {what}; training goes on, and it is tried again quietly"))
     }
@@ -304,7 +309,7 @@ impl Sinks {
     }
 }
 
-/// Notes in the `run.log` of a run that nobody records any more what happened.
+/// Appends an event to the `run.log` of a run that has no recorder any more.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -329,7 +334,7 @@ impl<T> Guarded<T> {
         Self { name, file, lost_records: 0 }
     }
 
-    /// Writes, and returns why that failed, if it did.
+    /// Writes, and returns the error if that failed.
     fn attempt(&mut self, write: impl FnOnce(&mut T) -> Result<(), TelemetryError>) -> Option<TelemetryError> {
         let error = write(&mut self.file).err()?;
         self.lost_records += 1;

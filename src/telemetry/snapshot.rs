@@ -1,7 +1,7 @@
 //! What the supervisor knows of a run at one moment: the input of every sink.
 //!
-//! Serialized, it is one line of `metrics.jsonl`: the time splits become flat keys (`actor_environment_s`, `learner_compute_s`), and what
-//! is not known yet is left out.
+//! Serialized, it is one line of `metrics.jsonl`: the parts of actors' and learners' time become flat keys
+//! (`actor_environment_s`, `learner_compute_s`), and values that are not known yet are left out.
 
 use std::ops::Sub;
 
@@ -21,7 +21,8 @@ pub struct Snapshot {
     pub wall_s: f64,
     /// Seconds of training: from the first environment step until the run was told to end.
     pub training_s: f64,
-    /// Of those, seconds before the run went on from a checkpoint: for means of `effort_in_training`, which is of this life alone.
+    /// Seconds of `training_s` before the run went on from a checkpoint. They are no part of `effort_in_training`, which is
+    /// of this life of the run alone.
     #[serde(skip)]
     pub earlier_training_s: f64,
     /// Environment steps taken.
@@ -39,11 +40,11 @@ pub struct Snapshot {
     pub inserted: u64,
     /// Transitions sampled from the replay.
     pub sampled: u64,
-    /// Transitions, or steps of fragments, that learners learned from, once for each update that they were in.
+    /// Transitions, or steps of fragments, that learners learned from, each counted in every update that used it.
     pub learned: u64,
     /// Priority updates dropped because their transition had been overwritten.
     pub stale_priorities: u64,
-    /// Priorities that were larger than the largest that the tree keeps, and count as that.
+    /// Priorities that were larger than the largest that the sum tree keeps, and were lowered to it.
     pub saturated_priorities: u64,
     /// Fragments that nobody learned from: too old when they were taken, or overwritten before.
     pub dropped_fragments: u64,
@@ -57,37 +58,38 @@ pub struct Snapshot {
     pub env_steps_per_s: f64,
     /// Updates per second since the last snapshot.
     pub updates_per_s: f64,
-    /// The same per second since the last snapshot: the update frame rate, updates times their batch.
+    /// `learned` per second since the last snapshot: the update frame rate, updates times their batch.
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
-    /// Share of the time of all the machine's cores that anybody computed since the last snapshot; absent where the kernel does not say.
+    /// Share of the time of all the machine's cores that any program computed since the last snapshot; absent if the kernel
+    /// does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, the mean over them; absent where none is used,
-    /// or its driver says nothing.
+    /// Share of the newest moment in which the learners' GPUs computed, mean over the GPUs; absent if none is used, or if
+    /// the driver says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_busy_share: Option<f64>,
     /// Bytes that are taken of the memory of the learners' GPUs, all together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_memory_bytes: Option<u64>,
-    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a weight, and of
-    /// gradients likewise.
+    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a
+    /// weight, in forward passes and in those for gradients.
     pub products_per_s: f64,
-    /// The same as a share of what the cores that the run may use could compute if they did nothing else: how near the run is to the limit.
-    /// Absent before that is measured, and where learners compute on a GPU.
+    /// `products_per_s` as a share of what the cores that the run may use could compute if they did nothing else: how near
+    /// the run is to the limit. Absent before that limit is measured, and if learners compute on a GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_share: Option<f64>,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
-    /// Mean length of those episodes, in environment steps.
+    /// Mean length of the episodes of `train_return_mean`, in environment steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_length_mean: Option<f64>,
     /// Mean return of the newest evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_return_mean: Option<f64>,
-    /// Standard deviation of the newest evaluation.
+    /// Standard deviation of the returns of the newest evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_return_std: Option<f64>,
     /// Episodes of the newest evaluation.
@@ -99,14 +101,13 @@ pub struct Snapshot {
     /// Mean return of the best weights, over the fresh episodes that confirmed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_eval_return: Option<f64>,
-    /// Lower end of the 95 % confidence interval of that mean.
+    /// Lower end of the 95 % confidence interval of `best_eval_return`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_eval_ci95_low: Option<f64>,
-    /// The mean return that ends the run once fresh episodes confirm it: once that lower end reaches it.
+    /// The mean return that ends the run once fresh episodes confirm it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_eval_return: Option<f64>,
-    /// What the algorithm's metrics say.
-    /// A line that is read back has none.
+    /// The values of the algorithm's metrics. A snapshot that is read back from a line has none.
     #[serde(flatten, skip_deserializing)]
     pub metrics: Metrics,
     /// Exploration rate now (DQN, global exploration).
@@ -121,42 +122,42 @@ pub struct Snapshot {
     pub policy_lag_mean: f64,
     /// Largest policy lag seen.
     pub policy_lag_max: u64,
-    /// How the actors' time divides, summed over them, in seconds since the start of the run.
+    /// What the actors spent their time on, summed over them, in seconds since the start of the run.
     #[serde(flatten)]
     pub actor_time: ActorTime,
-    /// How the learners' time divides, summed over them, in seconds since the start of the run.
+    /// What the learners spent their time on, summed over them, in seconds since the start of the run.
     #[serde(flatten)]
     pub learner_time: LearnerTime,
     /// Processor time of the evaluator, in seconds since the supervisor started.
     pub evaluator_processor_s: f64,
-    /// Processor time of the visualizer, likewise.
+    /// Processor time of the visualizer, in seconds since the supervisor started.
     pub visualizer_processor_s: f64,
-    /// Processor time of the supervisor itself, likewise.
+    /// Processor time of the supervisor itself, in seconds since it started.
     pub supervisor_processor_s: f64,
-    /// Since the supervisor started: for what is a mean since the last snapshot.
+    /// What cores did since the supervisor started, for means since the last snapshot.
     #[serde(skip)]
     pub effort: Effort,
-    /// Of that, what came in seconds of training: for means over them.
+    /// `effort` spent while training, for means over training time.
     #[serde(skip)]
     pub effort_in_training: Effort,
-    /// What the cores could compute per second, 0 where that is not known: for `limit_share`.
+    /// Products that the cores could compute per second, for `limit_share`; 0 if that is not known.
     #[serde(skip)]
     pub products_limit_per_s: u64,
     /// Actors alive now, attached ones included.
     pub actors: u64,
-    /// Of those, attached from outside.
+    /// Actors alive now that were attached from outside.
     pub attached: u64,
     /// Learners alive now.
     pub learners: u64,
     /// Processes that died, and were replaced unless the run ended first.
     pub restarts: u64,
-    /// What each process inserted: for the closing report.
+    /// What each process inserted, for the closing report.
     #[serde(skip)]
     pub inserted_by_process: InsertedByProcess,
 }
 
 impl Snapshot {
-    /// The same moment with rates that are means since `before`, if time has passed since then.
+    /// This snapshot with rates that are means since `before`, if time has passed since then.
     pub fn with_rates_since(self, before: &Self) -> Self {
         let elapsed_s = self.wall_s - before.wall_s;
         if elapsed_s <= 0.0 {
@@ -173,20 +174,23 @@ impl Snapshot {
         .with_means_of(effort, elapsed_s)
     }
 
-    /// The same moment with rates that are means over the whole training; of what depends on the machine, over this life of the run.
+    /// This snapshot with rates that are means over the whole training. Rates of what cores did are means over the training
+    /// of this life of the run.
     pub fn with_rates_of_training(self) -> Self {
-        let (effort, here_s) = (self.effort_in_training, self.training_s - self.earlier_training_s);
+        let effort = self.effort_in_training;
+        let trained_here_s = self.training_s - self.earlier_training_s;
         Self {
             env_steps_per_s: self.per_training_second(self.env_steps),
             updates_per_s: self.per_training_second(self.updates),
             learned_per_s: self.per_training_second(self.learned),
             ..self
         }
-        .with_means_of(effort, here_s)
+        .with_means_of(effort, trained_here_s)
     }
 
     fn with_means_of(self, effort: Effort, seconds: f64) -> Self {
-        let (products_per_s, limit_per_s) = (share(effort.products as f64, seconds), self.products_limit_per_s);
+        let products_per_s = share(effort.products as f64, seconds);
+        let limit_per_s = self.products_limit_per_s;
         Self {
             cores_used: share(effort.processor_s, seconds),
             machine_busy_share: effort.machine_time.busy_share(),
@@ -202,12 +206,12 @@ impl Snapshot {
     }
 }
 
-/// What cores did for a run, and beside it.
+/// What cores did for a run and for other programs, in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Effort {
-    /// Processor time of all its processes, in seconds.
+    /// Processor time of all processes of the run, in seconds.
     pub processor_s: f64,
-    /// Processor time of the whole machine.
+    /// Processor time of the whole machine, whoever used it.
     pub machine_time: MachineTime,
     /// Products that the networks of actors and learners computed.
     pub products: u64,
@@ -216,7 +220,7 @@ pub struct Effort {
 impl Sub for Effort {
     type Output = Self;
 
-    /// Never negative, though the kernel's counts for the machine may fall.
+    /// The difference, never negative though the kernel's counts for the machine may fall.
     fn sub(self, before: Self) -> Self {
         Self {
             processor_s: (self.processor_s - before.processor_s).max(0.0),
@@ -226,7 +230,7 @@ impl Sub for Effort {
     }
 }
 
-/// Names and values of an algorithm's metrics, as far as they are known; serialized, a map.
+/// Names and values of an algorithm's metrics that are known; serialized as a map.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metrics(pub Vec<(&'static str, f64)>);
 
@@ -237,12 +241,13 @@ impl Metrics {
     }
 }
 
-/// What is wrong with the metrics that an algorithm declares, if they cannot be said beside what is said of every run.
+/// What is wrong with the metrics that an algorithm declares: too many, a name of a key that every run has, or one name
+/// twice.
 pub fn fault_of(metrics: &[Metric]) -> Option<String> {
     if metrics.len() > MOST_METRICS {
         return Some(format!("{} metrics, and {MOST_METRICS} have room", metrics.len()));
     }
-    // No other key of a line has a text for its value.
+    // A line with a text as the value of a known key is refused, since no key has a text.
     let is_taken = |name: &str| serde_json::from_value::<Snapshot>(json!({ name: "" })).is_err();
     metrics.iter().enumerate().find_map(|(index, metric)| match metric.name {
         name if is_taken(name) => Some(format!("a metric \"{name}\", which every run has (docs/metrics.md)")),
@@ -267,7 +272,7 @@ impl Serialize for Metrics {
     }
 }
 
-/// Where actors spend their time, in seconds.
+/// What actors spend their time on, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ActorTime {
@@ -283,22 +288,22 @@ pub struct ActorTime {
     /// Waiting for the rate limiter.
     #[serde(rename = "actor_limiter_wait_s")]
     pub limiter_wait_s: f64,
-    /// Of all that time, processor time.
+    /// Processor time in all of the above.
     #[serde(rename = "actor_processor_s")]
     pub processor_s: f64,
-    /// Of all that time, ready to run while every core that it may use was taken.
+    /// Time in all of the above in which the process was ready to run and every core that it may use was taken.
     #[serde(rename = "actor_core_wait_s")]
     pub core_wait_s: f64,
 }
 
 impl ActorTime {
-    /// All seconds accounted for.
+    /// The sum of all activities, waiting included.
     pub fn total_s(&self) -> f64 {
         self.environment_s + self.inference_s + self.insert_s + self.limiter_wait_s
     }
 }
 
-/// Where learners spend their time, in seconds.
+/// What learners spend their time on, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LearnerTime {
@@ -317,16 +322,16 @@ pub struct LearnerTime {
     /// Waiting for the rate limiter.
     #[serde(rename = "learner_limiter_wait_s")]
     pub limiter_wait_s: f64,
-    /// Of all that time, processor time.
+    /// Processor time in all of the above.
     #[serde(rename = "learner_processor_s")]
     pub processor_s: f64,
-    /// Of all that time, ready to run while every core that it may use was taken.
+    /// Time in all of the above in which the process was ready to run and every core that it may use was taken.
     #[serde(rename = "learner_core_wait_s")]
     pub core_wait_s: f64,
 }
 
 impl LearnerTime {
-    /// All seconds accounted for.
+    /// The sum of all activities, waiting included.
     pub fn total_s(&self) -> f64 {
         self.replay_s + self.compute_s + self.exchange_s + self.publish_s + self.limiter_wait_s
     }

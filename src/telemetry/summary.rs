@@ -25,16 +25,17 @@ pub enum StopReason {
     TimeLimit,
     /// The user stopped it.
     Interrupted,
-    /// Too many of its processes died, for this reason: a line, and below it what explains it, such as a traceback.
+    /// Too many processes of the run died. The reason is a line, and below it what explains it, such as a traceback.
     GaveUp(String),
-    /// Nobody could go on from what is there, for this reason, told likewise.
+    /// Nobody can go on with the run. The reason is a line, and below it what explains it, such as a traceback.
     Failed(String),
-    /// What is in memory is known to be wrong, for this reason. A checkpoint that is complete is not of it: the run can go on from one.
+    /// The content of the memory is known to be wrong, for this reason. A complete checkpoint, if there is one, was written
+    /// before, and the run can go on from it.
     Poisoned(String),
 }
 
 impl StopReason {
-    /// Whether something went wrong: nobody wanted it to stop yet.
+    /// Whether something went wrong, so that the run stopped before it should have.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::GaveUp(_) | Self::Failed(_) | Self::Poisoned(_))
     }
@@ -47,7 +48,7 @@ impl fmt::Display for StopReason {
             Self::StepLimit => formatter.write_str("step limit"),
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
-            // Both may go on from a checkpoint.
+            // A run that stopped for either reason may go on from a checkpoint.
             Self::GaveUp(why) | Self::Poisoned(why) => write!(formatter, "{GAVE_UP}{why}"),
             Self::Failed(why) => write!(formatter, "failed: {why}"),
         }
@@ -60,7 +61,7 @@ impl Serialize for StopReason {
     }
 }
 
-/// Weights and what their evaluation said.
+/// Weights and the figures of their evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EvaluatedWeights {
     /// Version of the parameters.
@@ -88,12 +89,12 @@ impl EvaluatedWeights {
         Some(format!("{} over {} {fresh}episodes", score(self.statistics.return_mean?), self.statistics.episodes))
     }
 
-    /// Whether the intervals say so.
+    /// Whether the confidence interval of these weights lies below that of the `best`.
     fn is_clearly_worse_than(&self, best: &Self) -> bool {
         self.statistics.ci95_high.zip(best.statistics.ci95_low).is_some_and(|(high, low)| high < low)
     }
 
-    /// The same with the interval and the weights that it is about.
+    /// The score with its confidence interval, and which weights it is about.
     fn describe(&self) -> Option<String> {
         let interval = match (self.statistics.ci95_low, self.statistics.ci95_high) {
             (Some(low), Some(high)) => format!(" (95 % interval {} to {})", score(low), score(high)),
@@ -106,10 +107,10 @@ impl EvaluatedWeights {
 /// How many evaluations a run had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationCounts {
-    /// Of the newest weights, again and again.
+    /// Evaluations of the newest weights, again and again.
     #[serde(rename = "evaluations")]
     pub routine: u64,
-    /// Of weights that these had proposed.
+    /// Evaluations of weights that a routine evaluation had proposed.
     pub confirmations: u64,
 }
 
@@ -127,9 +128,9 @@ impl EvaluationCounts {
 pub struct Summary {
     /// Why it stopped.
     pub reason: StopReason,
-    /// Seconds it took.
+    /// Seconds that the run took.
     pub wall_s: f64,
-    /// Of those, seconds of training: without the start and without waiting for processes to leave. Rates are over these.
+    /// Seconds of training: without the start and without waiting for processes to leave. Rates are means over these.
     pub training_s: f64,
     /// Environment steps taken.
     pub env_steps: u64,
@@ -139,11 +140,13 @@ pub struct Summary {
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on in training, on average.
     pub cores_used: f64,
-    /// Share of the time of all the machine's cores that anybody computed meanwhile; `None` where the kernel does not say.
+    /// Share of the time of all the machine's cores that any program computed in training; `None` if the kernel does not
+    /// say.
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, and bytes of their memory; `None` where they use none.
+    /// Share of the newest moment in which the learners' GPUs computed, and the bytes that are taken of their memory; `None`
+    /// if learners use no GPU.
     pub gpu: Option<(f64, u64)>,
-    /// The share of what the cores could compute that networks computed in training; `None` where it was not measured.
+    /// What networks computed in training as a share of what the cores could; `None` if that was not measured.
     pub limit_share: Option<f64>,
     /// Training episodes finished.
     pub episodes: u64,
@@ -154,28 +157,28 @@ pub struct Summary {
     /// Number of evaluations.
     #[serde(flatten)]
     pub evaluations: EvaluationCounts,
-    /// The confirmation of the best weights. They are the best of as many as were confirmed, so the lower end of the interval says more
-    /// about them than its middle.
+    /// The confirmation of the best weights. They are the best of several that were confirmed, so the lower end of the
+    /// interval says more about them than its middle.
     pub best_evaluation: Option<EvaluatedWeights>,
     /// The evaluation of the last weights, if there was time for it.
     pub last_evaluation: Option<EvaluatedWeights>,
     /// What became of `run.stop_eval_return`.
     pub goal: Option<GoalOutcome>,
-    /// What the run was fitted to while it was under way, as options that repeat it; `None` where nothing was fitted.
+    /// What the run was fitted to while it was under way, as options that repeat it; `None` if nothing was fitted.
     pub fitted: Option<String>,
-    /// What held it back.
+    /// What held the run back.
     pub bottleneck: Diagnosis,
     /// The run folder.
     pub folder: PathBuf,
-    /// Files in it, relative to the folder.
+    /// Files in the run folder and in its `weights`, relative to the run folder.
     pub files: Vec<String>,
-    /// Where the runs beside this one have their event files for TensorBoard.
+    /// The folder with the event files for TensorBoard of this run and of the runs beside it.
     pub charts: PathBuf,
     /// What could not be written, in words.
     pub losses: Vec<String>,
-    /// The command that plays what was learned; `None` when the run failed or nothing was saved.
+    /// The command that plays what was learned; `None` if the run failed or saved nothing.
     pub play: Option<String>,
-    /// The command that goes on with the run; `None` when it is solved, has no checkpoint, or nobody could go on from one.
+    /// The command that goes on with the run; `None` if it is solved, has no checkpoint, or cannot go on from one.
     pub resume: Option<String>,
 }
 
@@ -190,7 +193,8 @@ impl Summary {
         }
     }
 
-    /// Of weights that are both best and last there is nothing more to say, and of those nobody waited for neither.
+    /// What is to be said of the last weights; nothing if they are the best, or if the run ended without waiting for their
+    /// evaluation.
     fn last_weights(&self) -> Option<String> {
         match self.last_evaluation {
             Some(last) if self.best_evaluation.is_some_and(|best| best.version == last.version) => None,

@@ -1,4 +1,4 @@
-//! Columns for people: as wide as their widest cell, the first to the left and the others as asked.
+//! Tables for people, with columns as wide as their widest cell.
 
 use std::fmt;
 
@@ -10,12 +10,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table; the columns in `to_the_left` are aligned there, the others to the right.
+    /// An empty table. The columns in `to_the_left` are aligned to the left, the others to the right; each line begins with
+    /// `indent` spaces.
     pub fn new(header: &[&str], to_the_left: &'static [usize], indent: usize) -> Self {
         Self { rows: vec![header.iter().map(|&name| name.into()).collect()], to_the_left, indent }
     }
 
-    /// Append a row.
+    /// Appends a row.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }

@@ -18,8 +18,8 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters; one more for a run that goes on `from` so
-    /// many environment steps.
+    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters. For a run that goes on, `from`
+    /// is the number of environment steps from which it does.
     ///
     /// # Errors
     /// The file exists or cannot be written.
@@ -27,7 +27,7 @@ impl TensorBoard {
         let mut file = EventFile::create(path)?;
         file.for_plugin(PLUGIN, TAG, &PluginData::of_configuration(config_toml, unix_seconds()))?;
         if let Some(env_steps) = from {
-            // What has this step itself stays, such as the evaluation of the last weights.
+            // Values at this step itself stay, such as the evaluation of the last weights.
             file.begin_at(env_steps.saturating_add(1))?;
         }
         Ok(Self { file })
@@ -50,14 +50,14 @@ impl TensorBoard {
     }
 }
 
-/// The usual name of an event file, in `folder`: it carries the time, the host and the process.
+/// The path of an event file in `folder`, with the usual name: the time, the host and the process.
 pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
     let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().replace('/', "_")).unwrap_or_default();
     folder.join(format!("{PREFIX}{unix_seconds:010}.{host}.{}.0", std::process::id()))
 }
 
-/// The second by which one more event file in `folder` is named: `now`, or the one behind that of the newest there. Readers take files in
-/// the order of their names, and the clock may have been set back since.
+/// The second for the name of one more event file in `folder`: `now`, or one more than the newest file has. Readers take
+/// files in the order of their names, and the clock may have been set back.
 pub(super) fn second_of_another(folder: &Path, now: i64) -> i64 {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let seconds = names.filter_map(|name| name.to_str()?.strip_prefix(PREFIX)?.split('.').next()?.parse::<i64>().ok());
@@ -65,8 +65,10 @@ pub(super) fn second_of_another(folder: &Path, now: i64) -> i64 {
 }
 
 fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
-    let (actor, learner) = (&snapshot.actor_time, &snapshot.learner_time);
-    let (actor_s, learner_s) = (actor.total_s(), learner.total_s());
+    let actor = &snapshot.actor_time;
+    let actor_s = actor.total_s();
+    let learner = &snapshot.learner_time;
+    let learner_s = learner.total_s();
     let always = [
         ("rollout/episodes", snapshot.episodes as f64),
         ("rollout/policy_lag_mean", snapshot.policy_lag_mean),
@@ -116,7 +118,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
     named.chain(snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value))).collect()
 }
 
-/// Confirmations have tags of their own: they are played for good weights only, and would bend the curve of all.
+/// The scalars of an evaluation. Confirmations have tags of their own: only good weights are confirmed, which would bend
+/// the curve of routine evaluations.
 fn evaluation_scalars(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let statistics = evaluation.statistics();
     let group = match evaluation.kind {

@@ -1,4 +1,4 @@
-//! Videos of episodes in the folder of a run: what their names tell, and which there are.
+//! Videos of episodes in the folder of a run: their names, and which of them there are.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::config::schema::VideoFormat;
 
-/// A video of an episode, as the name of its file tells it.
+/// A video of an episode, with what the name of its file tells.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Video {
     /// Name of the file, for instance `step000000004096-return21.500.gif`.
     pub name: String,
     /// Environment steps of the run when the video had its last picture.
     pub env_steps: u64,
-    /// Return of the episode up to that picture. It may be no number.
+    /// Return of the episode up to the last picture. It may be no number (NaN).
     pub episode_return: f64,
     /// What kind of file it is.
     #[serde(skip)]
@@ -23,24 +23,25 @@ pub struct Video {
 }
 
 impl Video {
-    /// The video of an episode of that return, finished after so many environment steps of the run.
+    /// The video of an episode with `episode_return`, whose last picture came after `env_steps` of the run.
     pub fn new(env_steps: u64, episode_return: f64, format: VideoFormat) -> Self {
-        // The best of all is found among names, too.
+        // The visualizer keeps the best video, which it finds by the returns in the names.
         let name = format!("step{env_steps:012}-return{episode_return:.3}.{}", format.ending());
         Self { name, env_steps, episode_return, format }
     }
 
-    /// The video whose file has this name; `None` if no video is called so.
+    /// The video whose file has this name; `None` if it is not the name of a video.
     pub fn named(name: &str) -> Option<Self> {
-        let (told, ending) = name.strip_prefix("step")?.rsplit_once('.')?;
-        let (env_steps, episode_return) = told.split_once("-return")?;
-        // A run that went on with another format has videos of both.
+        let (figures, ending) = name.strip_prefix("step")?.rsplit_once('.')?;
+        let (env_steps, episode_return) = figures.split_once("-return")?;
+        // A run that went on with another format has videos of both formats.
         let format = [VideoFormat::Gif, VideoFormat::Mp4].into_iter().find(|format| format.ending() == ending)?;
         Some(Self { name: name.to_owned(), env_steps: env_steps.parse().ok()?, episode_return: episode_return.parse().ok()?, format })
     }
 }
 
-/// The videos in `folder`, the oldest first. Not by their steps: a run that went on from a checkpoint has begun anew there.
+/// The videos in `folder`, the oldest file first. Their steps do not order them: a run that went on from a checkpoint
+/// repeats some.
 pub fn videos_in(folder: &Path) -> Vec<Video> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut videos: Vec<(SystemTime, Video)> = entries

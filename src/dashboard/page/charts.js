@@ -5,7 +5,10 @@ import { clock, element, short } from "./words.js";
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seriesColour = (index) => colour(`--c${index % 8}`);
 
-/** A chart in a card of its own, with `series`: {label, colour, points, fill, dashed}. Its data are columns, the first of them horizontal. */
+/**
+ * A chart in a card of its own. Each of `series` is {label, colour, points, fill, dashed}. The data are columns, of which the
+ * first is the horizontal axis.
+ */
 export class Chart {
   constructor(parent, title, series, { height = 180, bands = [] } = {}) {
     this.series = series;
@@ -17,7 +20,7 @@ export class Chart {
     parent.append(this.card);
     this.data = [[], ...series.map(() => [])];
     this.marks = [];
-    // The part that somebody drags out stays what is shown, until a double click.
+    // The range that the user has dragged out; it stays on view until a double click.
     this.zoom = null;
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.room);
@@ -27,7 +30,7 @@ export class Chart {
   draw() {
     this.plot?.destroy();
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-    // Seconds alone would be the same word several times where all is about a moment.
+    // A short range gets decimals: several marks of the axis would otherwise have the same second.
     const time = (values) => (values.at(-1) - values[0] < 20 ? (value) => `${short(value)} s` : clock);
     const across = (values) => values.map(this.byTime ? time(values) : short);
     const series = this.series.map((one, index) => {
@@ -60,13 +63,13 @@ export class Chart {
     reset(event);
   }
 
-  /** Upright lines with words: [where, what]. Of two words that would lie upon each other the later is left out. */
+  /** Draws the marks, [where, words], as upright lines with words. Words that would overlap those before are left out. */
   drawMarks(plot) {
     const { ctx, bbox } = plot;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = colour("--faint");
     ctx.font = `${11 * devicePixelRatio}px sans-serif`;
-    // The numbers of an axis end at their place, and were written before.
+    // uPlot has set another alignment for the numbers of the axis.
     ctx.textAlign = "left";
     ctx.setLineDash([3, 3]);
     let free = -Infinity;

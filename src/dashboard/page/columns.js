@@ -1,12 +1,15 @@
-// What grows while a page is open, and takes bounded room: curves as columns of equal length, which grow by rows, and evaluations.
+// The data that grow while a page is open, in bounded room: curves as columns of equal length, which grow by rows, and
+// evaluations. The server keeps as many (src/dashboard/history.rs), so that an open page shows what a reload does.
 
-// When there are more points than a chart has pixels, every other one goes, and only every other one comes from then on.
+// When there are more rows than a chart has pixels, every other one is dropped, and only every other new one is kept.
 const MOST_ROWS = 4096;
 const PROGRESS = "env_steps";
-// As the server keeps them, so that an open page shows what a reload does.
 const MOST_EVALUATIONS = 4096;
 
-/** The evaluations, or where there are too many every other one of the kind of which there are more. What made weights the best stays. */
+/**
+ * The evaluations or, if there are too many, without every other one of the kind that has more. Evaluations that made their
+ * weights the best stay.
+ */
 export function thinned(evaluations) {
   let kept = evaluations;
   for (let before = Infinity; kept.length > MOST_EVALUATIONS && kept.length < before; ) {
@@ -24,7 +27,7 @@ export class Columns {
     this.all = columns;
     this.rows = 0;
     this.stride = 1;
-    // Whether the newest row is kept until the next one comes: it may be the last, with what no other says.
+    // Whether the newest row is kept only until the next one comes: it may be the last, with what no other says.
     this.newestIsPassing = false;
   }
 
@@ -46,7 +49,7 @@ export class Columns {
 
   push(row) {
     if (typeof row[PROGRESS] !== "number") return;
-    // A run that went on from a checkpoint has begun anew there.
+    // A run that went on from a checkpoint repeats the steps after it.
     let kept = this.length - (this.newestIsPassing ? 1 : 0);
     while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
     for (const column of Object.values(this.all)) column.length = kept;
@@ -71,7 +74,7 @@ export class Columns {
     }
   }
 
-  /** What a column that only grows gained from row to row. */
+  /** The gain from row to row of a column that only grows. */
   gains(key) {
     const column = this.all[key] ?? [];
     return column.map((value, index) => (index === 0 || value === null ? null : Math.max(0, value - (column[index - 1] ?? 0))));

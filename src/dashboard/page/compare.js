@@ -19,7 +19,7 @@ export class Compare {
     this.byTime = false;
   }
 
-  /** Show these cards; the first ones of the newest run's environment are chosen. */
+  /** Shows these cards. At first, the newest runs of the newest run's environment are chosen. */
   async show(cards) {
     this.cards = cards;
     if (!this.hasChosen && cards.length > 0) {
@@ -58,13 +58,13 @@ export class Compare {
     this.draw();
   }
 
-  /** Whether the whole history of a run that has ended is known: what was fetched while it went on lacks its end. */
+  /** Whether the whole history of a run that has ended is known. One that was fetched while the run went on lacks its end. */
   isWhole(card) {
     const history = this.histories.get(card.id);
     return history !== undefined && history.state === card.state && history.until === card.metrics?.wall_s;
   }
 
-  /** Fetch the histories that are not known, and those that may have grown. */
+  /** Fetches the histories that are not known, and those that may have grown. */
   async load() {
     const wanted = this.cards.filter((card) => this.chosen.has(card.id) && (card.state === "running" || !this.isWhole(card)));
     await Promise.all(wanted.map(async (card) => {
@@ -72,7 +72,7 @@ export class Compare {
         const answer = await fetch(`runs/${encodeURIComponent(card.id)}/returns`);
         if (answer.ok) this.histories.set(card.id, { ...(await answer.json()), state: card.state, until: card.metrics?.wall_s });
       } catch {
-        // The next look fetches it again; what is known of the run stays on view.
+        // The next look fetches it again; the known part stays on view.
       }
     }));
   }

@@ -1,28 +1,29 @@
-// Updates that keep the elements that are there: a reader has hold of them, with the keyboard, the mouse, or a selection of their words.
+// Updates that keep the elements that are there: the reader may have the focus or the mouse on one, or have selected its
+// text.
 
 import { element } from "./words.js";
 
-/** What a node stands for among those beside it: of its tag, the one with its `key`, or the next of those without a key. */
-const meaning = (node) => `${node.nodeName} ${node.key ?? ""}`;
+/** What identifies a node among its siblings: its tag and its `key`. Siblings with the same identity go by their order. */
+const identity = (node) => `${node.nodeName} ${node.key ?? ""}`;
 
-/** Make the children of `room` like `wanted`, elements or texts. What stands for the same stays, and changes where it differs. */
+/** Makes the children of `room` like `wanted`, elements or texts. Children with the same identity are kept and changed. */
 export function update(room, wanted) {
   const there = new Map();
   for (const node of room.childNodes) {
-    const alike = there.get(meaning(node)) ?? [];
-    there.set(meaning(node), [...alike, node]);
+    const alike = there.get(identity(node)) ?? [];
+    there.set(identity(node), [...alike, node]);
   }
   const children = Array.from(wanted, (child) => {
     const made = typeof child === "string" ? new Text(child) : child;
-    const kept = there.get(meaning(made))?.shift();
-    if (kept !== undefined) liken(kept, made);
+    const kept = there.get(identity(made))?.shift();
+    if (kept !== undefined) copy(made, kept);
     return kept ?? made;
   });
   place(room, children);
 }
 
-/** Give a node the words and looks of another. What is equal is not touched, since to write it anew would end a selection. */
-function liken(kept, made) {
+/** Copies text and looks of `made` to `kept`. Equal values are not written, since writing would end a selection. */
+function copy(made, kept) {
   if (kept instanceof Text) {
     if (kept.data !== made.data) kept.data = made.data;
     return;
@@ -30,12 +31,12 @@ function liken(kept, made) {
   for (const name of ["className", "title", "ariaLabel"]) {
     if (kept[name] !== made[name]) kept[name] = made[name];
   }
-  // The content policy lets a style be set as a property, and not as an attribute.
+  // The content security policy allows a style as a property, and not as an attribute.
   if (kept.style.width !== made.style.width) kept.style.width = made.style.width;
   update(kept, made.childNodes);
 }
 
-/** Make `nodes` the children of `room`. What is in its place is not moved: it would lose the focus, and a video would stop. */
+/** Makes `nodes` the children of `room`. Nodes in their place are not moved: they would lose the focus, and a video stop. */
 export function place(room, nodes) {
   const wanted = new Set(nodes);
   for (const child of [...room.childNodes]) {
@@ -48,7 +49,7 @@ export function place(room, nodes) {
   }
 }
 
-/** Give a table these columns, [name, whether it has numbers], and rows, [what it stands for, its cells]; cells are texts or elements. */
+/** Fills a table. Columns are [name, whether it has numbers], rows are [key, cells], and cells are texts or elements. */
 export function fill(table, columns, rows) {
   const cell = (tag, content, isNumber) => element(tag, { className: isNumber ? "number" : "" }, content);
   const head = element("tr", {}, ...columns.map(([name, isNumber]) => cell("th", name, isNumber)));

@@ -11,7 +11,7 @@ const compare = new Compare((id) => {
   setView("run");
 });
 
-/** The theme that somebody chose on this page before; a browser may keep nothing. */
+/** The theme that the user chose on this page before; null also if the browser stores nothing. */
 function chosenTheme() {
   try {
     return localStorage.getItem("theme");
@@ -24,7 +24,7 @@ function chooseTheme(theme) {
   try {
     localStorage.setItem("theme", theme);
   } catch {
-    // It is forgotten with the page.
+    // The choice ends with the page.
   }
   setTheme(theme);
 }
@@ -58,11 +58,11 @@ function named() {
   try {
     return decodeURIComponent(name);
   } catch {
-    return name; // Somebody typed it.
+    return name; // It was typed by hand.
   }
 }
 
-/** Show the run that the address names, or else stay with the one on view, or else show the newest. */
+/** Shows the run that the address names, or else stays with the one on view, or else shows the newest. */
 function follow() {
   const wanted = named();
   const id = page.cards.find((card) => card.id === wanted)?.id ?? page.run?.id ?? page.cards[0]?.id;
@@ -77,7 +77,7 @@ async function list() {
     const answer = await fetch("runs/");
     if (answer.ok) page.cards = await answer.json();
   } catch {
-    return; // The run that is shown tells that the dashboard does not answer.
+    return; // The run on view shows that the dashboard does not answer.
   }
   const options = page.cards.map((card) => {
     const words = [card.state === "running" ? "●" : "", card.name, when(card.started_unix_ms)];
@@ -96,13 +96,13 @@ $("show-compare").onclick = () => setView("compare");
 $("choice").onchange = () => (location.hash = encodeURIComponent($("choice").value));
 window.addEventListener("hashchange", follow);
 
-// As the system is, until somebody chooses.
+// The system's theme, until the user chooses one.
 const system = matchMedia("(prefers-color-scheme: dark)");
 const followSystem = () => setTheme(chosenTheme() ?? (system.matches ? "dark" : "light"));
 system.addEventListener("change", followSystem);
 followSystem();
 
-/** The next look at the list begins when this one is over. */
+/** Refreshes the list again and again. The next look begins some time after this one is over. */
 async function refresh() {
   if (!document.hidden) await list();
   setTimeout(refresh, REFRESH);

@@ -1,4 +1,4 @@
-// What changes several times a second: tiles, the process table, the replay.
+// The parts of the page that change several times a second: tiles, the process table, the replay; and the events.
 
 import { fill, update } from "./keep.js";
 import { clock, element, grouped, percent, score, short, when } from "./words.js";
@@ -6,12 +6,12 @@ import { clock, element, grouped, percent, score, short, when } from "./words.js
 const KINDS = ["environment", "inference", "insert", "limiter_wait", "replay", "compute", "exchange", "publish"];
 const KIND_WORDS = { limiter_wait: "waiting for the rate limiter", insert: "inserting", compute: "gradients", exchange: "gradient exchange" };
 
-/** A line of tiles: [words, value] each. */
+/** A line of tiles, each [words, value]. */
 export function tiles(room, facts) {
   update(room, facts.map(([words, value]) => element("div", { className: "tile" }, element("b", {}, value), element("span", {}, words))));
 }
 
-/** The rates of a run that does not go on, over all its training: its last line tells of the moment in which it left. */
+/** The rates of a run that has ended, over all its training: its last line of metrics has only those of the last moment. */
 export function averages(metrics, card) {
   const perSecond = (key) => metrics[key] / metrics.training_s;
   const { cores_used, machine_busy_share, limit_share } = card ?? {};
@@ -19,7 +19,7 @@ export function averages(metrics, card) {
   return { ...rates, cores_used, machine_busy_share, limit_share };
 }
 
-/** The tiles of a run from its last line of metrics, its rates and, while it goes on, its segment. */
+/** The tiles of a run: from its last line of metrics, its rates and, while it goes on, the report of its segment. */
 export function facts(metrics, report, rates) {
   const scores = report?.scores ?? {};
   const training = scores.training?.return_mean ?? metrics.train_return_mean;
@@ -86,7 +86,7 @@ export function legend(room) {
   room.replaceChildren(...KINDS.map((kind, index) => element("span", {}, element("i", { className: `k${index}` }), KIND_WORDS[kind] ?? kind)));
 }
 
-/** The replay's counts, and how its priorities are spread. */
+/** The replay's counts, and the distribution of its priorities. */
 export function replay(room, report, spread) {
   const { replay } = report;
   const pairs = [
@@ -105,7 +105,7 @@ export function replay(room, report, spread) {
 }
 
 function histogram(priorities) {
-  // A group and no picture: its numbers are there to be read.
+  // A group and not an image, so that screen readers read its numbers.
   const room = element("div", { className: "bins", role: "group", ariaLabel: "priorities by powers of two" });
   const highest = Math.max(1, ...priorities.bins.map((bin) => bin.count));
   for (const bin of [...priorities.bins].reverse()) {
@@ -120,19 +120,19 @@ function histogram(priorities) {
 
 const MOMENT = /^\d{4}-\d\d-\d\dT[\d:.]+Z/;
 
-/** An event with its moment, which the log has in UTC, as the reader's clock had it. */
+/** An event with its time, which the log has in UTC, in the reader's time zone. */
 function local(event) {
   return event.replace(MOMENT, (moment) => (Number.isNaN(Date.parse(moment)) ? moment : when(Date.parse(moment))));
 }
 
-/** Events of the log, the newest first. A line that does not begin with a time explains the one before it. */
+/** Events of the log, the newest first. A line that does not begin with a time belongs to the event before it. */
 export function events(list, lines) {
   const whole = [];
   for (const line of lines) {
     if (whole.length > 0 && !/^\d{4}-/.test(line)) whole.push(`${whole.pop()}\n${line}`);
     else whole.push(line);
   }
-  const told = whole.length > 0 ? whole.reverse() : ["none yet"];
-  // It is the same event when an explanation comes after it.
-  update(list, told.map((line) => element("li", { key: line.split("\n")[0] }, local(line))));
+  const shown = whole.length > 0 ? whole.reverse() : ["none yet"];
+  // The first line identifies an event: more lines may come after it.
+  update(list, shown.map((line) => element("li", { key: line.split("\n")[0] }, local(line))));
 }

@@ -1,4 +1,4 @@
-// One run: its history as curves, what happens in it now, and what becomes of it.
+// One run: its history as curves, what happens in it now, and its state.
 
 import { Chart } from "./charts.js";
 import { Columns, thinned } from "./columns.js";
@@ -11,7 +11,7 @@ const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
 const MOST_EVENTS = 500;
 
-// Keys that are shown elsewhere, or are no curve of their own; everything else that an algorithm says of itself gets a chart.
+// Keys of metrics that are shown elsewhere, or make no curve. All others, such as those of the algorithm, get a chart.
 const NO_CHART = new Set([
   "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "learned", "stale_priorities",
   "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "products_per_s",
@@ -44,7 +44,7 @@ export class Run {
     this.listen();
   }
 
-  /** Listen to the run. A page that nobody sees does not: a browser has six connections to a host, and drawing costs the run. */
+  /** Listens to the run. A hidden page does not: a browser has six connections to a host, and drawing takes time from the run. */
   listen() {
     this.source?.close();
     this.source = new EventSource(`runs/${encodeURIComponent(this.id)}/events`);
@@ -57,7 +57,10 @@ export class Run {
     this.source.onopen = () => this.notice("", "connection");
   }
 
-  /** The browser tries again where the connection is lost, but not where it was answered: without the run, or by a dashboard that does not know this page's link. */
+  /**
+   * Shows that the connection was lost. The browser then tries again, but not after an answer that is an error: the run is
+   * gone, or another dashboard answered, which does not know this page's link.
+   */
   async lose(source) {
     const isGone = source.readyState === EventSource.CLOSED && (await fetch("runs/").catch(() => null))?.ok;
     if (source !== this.source) return;
@@ -102,7 +105,7 @@ export class Run {
     return new Array(this.columns.length).fill(null);
   }
 
-  /** Training returns by row and evaluations by their own steps, on one axis. */
+  /** Training returns, by row, and evaluations, by their own steps, on one axis. */
   returns() {
     const x = this.byTime ? "wall_s" : "env_steps";
     const training = [this.across(), this.columns.get("train_return_mean") ?? this.none()];
@@ -113,7 +116,7 @@ export class Run {
     return uPlot.join(tables.map(increasing));
   }
 
-  /** Where the run fitted itself to the machine, and what it changed: the file has seconds. */
+  /** Marks where the run fitted itself to the machine, with what it changed. The changes have seconds, to be found in a row. */
   marks() {
     const [seconds, across] = [this.columns.get("wall_s") ?? [], this.across()];
     const found = this.changes.map(({ wall_s, knobs, to }) => {
@@ -161,7 +164,7 @@ export class Run {
     this.showTiles();
   }
 
-  /** A chart for whatever else has a curve: losses, and all that the algorithm says of itself. */
+  /** Draws a chart for each other key that makes a curve: losses, and all metrics of the algorithm. */
   drawOwn() {
     const keys = this.columns.keys().filter((key) => !NO_CHART.has(key) && !IS_TIME.test(key) && this.columns.get(key).some((value) => value !== null && value !== 0));
     for (const key of keys) {
@@ -213,7 +216,7 @@ export class Run {
     }
   }
 
-  /** Nothing that is told of now. */
+  /** Hides everything that is about the present. */
   showPast() {
     this.report = null;
     this.showTables(false);
@@ -221,7 +224,7 @@ export class Run {
     this.showTiles();
   }
 
-  /** The verdict on the newest moments, unless the run has ended with a report of its own. */
+  /** Shows the verdict on the newest moments, unless the run has ended with a verdict in its report. */
   judge(text) {
     const hasReport = this.card && this.card.state !== "running" && this.card.bottleneck !== null;
     if (!hasReport) this.showBottleneck(text);
@@ -231,17 +234,17 @@ export class Run {
     if (text) update($("bottleneck"), [text]);
   }
 
-  /** One line above everything; of two problems the connection is the one that is told. */
+  /** Sets the problem from one source. One line above everything shows the most important problem. */
   notice(text, source) {
     this.notices = { ...this.notices, [source]: text };
-    const told = this.notices.connection || this.notices.state || this.notices.unseen || this.notices.segment || "";
-    $("notice").hidden = told === "";
-    update($("notice"), [told]);
+    const shown = this.notices.connection || this.notices.state || this.notices.unseen || this.notices.segment || "";
+    $("notice").hidden = shown === "";
+    update($("notice"), [shown]);
   }
 
   showNow(report) {
     this.report = report;
-    // The last picture of one that is gone shows nothing of now.
+    // The last picture of a visualizer that is gone does not show the present.
     const plays = report.processes.some((process) => process.role === "visualizer" && process.alive);
     this.watch.showPicture(plays ? report.picture : null);
     const now = performance.now();
@@ -258,12 +261,12 @@ export class Run {
     }
   }
 
-  /** What only a run has that goes on. */
+  /** Shows or hides the tables that only a run has that goes on. */
   showTables(shown) {
     for (const id of ["processes-card", "replay-card"]) $(id).hidden = !shown;
   }
 
-  /** Rates over the last moments: five times a second they would be unreadable. */
+  /** Mean rates over the last moments: rates that change five times a second would be unreadable. */
   rates() {
     const mean = (key) => {
       const known = this.moments.map(([, run]) => run[key]).filter((value) => value !== null);
@@ -289,7 +292,7 @@ export class Run {
   }
 }
 
-/** The table without rows that do not lie to the right of the last that is kept. */
+/** The table without rows that do not lie to the right of the row before: uPlot needs a growing first column. */
 export function increasing(table) {
   let last = -Infinity;
   const kept = [...table[0].keys()].filter((index) => table[0][index] > last && ((last = table[0][index]), true));

@@ -1,4 +1,4 @@
-// What the visualizer shows: the newest picture, and the videos.
+// The pictures of the visualizer: the newest one, and the videos.
 
 import { place } from "./keep.js";
 import { $, element, grouped, score, short } from "./words.js";
@@ -10,7 +10,7 @@ export class Watch {
     this.shown = 0;
     this.videos = new Map();
     $("videos").replaceChildren();
-    // That of the run before would stay until the first of this one is there.
+    // The picture of the run before would stay until this run has one.
     $("picture").removeAttribute("src");
     $("caption").textContent = "";
     this.showPicture(null);
@@ -22,7 +22,7 @@ export class Watch {
     $("watch").hidden = picture === null && this.videos.size === 0;
     if (picture === null || picture.version === this.shown || this.loading) return;
     this.shown = picture.version;
-    // The next one is asked for when this one is there.
+    // The next picture is asked for when this one has arrived.
     this.loading = true;
     const image = $("picture");
     image.onerror = () => (this.loading = false);
@@ -34,7 +34,7 @@ export class Watch {
     image.src = `${this.base}/picture?${picture.version}`;
   }
 
-  /** The newest first. Those that were there stay as they are, for somebody may be watching one. */
+  /** Shows the videos, the newest first. Those on view stay as they are, since the user may be watching one. */
   showVideos(videos) {
     const figures = new Map(videos.map((video) => [video.name, this.videos.get(video.name) ?? this.video(video)]));
     place($("videos"), [...figures.values()]);
@@ -46,7 +46,7 @@ export class Watch {
   video({ name, env_steps, episode_return }) {
     const src = `${this.base}/videos/${encodeURIComponent(name)}`;
     const playing = { preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name, src };
-    // Before the address: some browsers fetch at once what is not yet said to wait.
+    // `preload` and `loading` come before the address: some browsers fetch at once whatever does not say yet that it waits.
     const shown = name.endsWith(".mp4") ? element("video", playing) : element("img", { loading: "lazy", alt: name, src });
     return element("figure", {}, shown, element("figcaption", {}, `return ${score(episode_return)} at ${short(env_steps)} steps`));
   }

@@ -1,11 +1,11 @@
-// How numbers and times are said, and elements made.
+// Numbers and times in words, and the making of elements.
 
-/** The element of that id. */
+/** The element with this id. */
 export const $ = (id) => document.getElementById(id);
 
 const SUFFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-/** For instance 12.3k; three significant digits. */
+/** A number with three significant digits, for instance 12.3k. */
 export function short(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -33,7 +33,7 @@ export function percent(share) {
   return Number.isFinite(share) ? `${(100 * share).toFixed(0)} %` : "–";
 }
 
-/** For instance 1:02:03. */
+/** A duration, for instance 1:02:03. */
 export function clock(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const whole = Math.max(0, Math.round(seconds));

@@ -1,4 +1,5 @@
-//! What a GPU does, as NVIDIA's management library (NVML) tells it. Asked by the process that computes there, and never by the supervisor.
+//! How much of a GPU is used, as NVIDIA's management library (NVML) tells. The process that computes on the GPU asks, and
+//! never the supervisor.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use super::gpu::GpuUse;
 
 /// Time between two looks. The driver itself averages over a sixth of a second to a second.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// What a driver installs, also where nobody compiles for it.
+/// The name of NVML that a driver installs; the one without a number comes with development packages alone.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Looks at one GPU, now and then.
@@ -23,7 +24,8 @@ pub struct GpuMeter {
 }
 
 impl GpuMeter {
-    /// For the GPU on which this process computes, which CUDA calls number `cuda_index`. `None` where the driver has no such library.
+    /// A meter of the GPU on which this process computes, which CUDA calls number `cuda_index`. `None` if the library is
+    /// missing or does not know the GPU.
     pub fn of_this_process(cuda_index: usize) -> Option<Self> {
         let visible = env::var("CUDA_VISIBLE_DEVICES").ok();
         Self::with_library(LIBRARY.as_ref(), cuda_index, visible.as_deref()).ok()
@@ -35,12 +37,12 @@ impl GpuMeter {
         Ok(Self { nvml, index, next: Instant::now(), newest: None })
     }
 
-    /// Whether the next look is made anew.
+    /// Whether the next call of [`Self::look`] asks the driver.
     pub fn is_due(&self) -> bool {
         Instant::now() >= self.next
     }
 
-    /// What the GPU does, as it was at the newest look, which is made anew once a second; `None` where it does not tell.
+    /// How much of the GPU is used, as the driver said at most a second ago; `None` if it does not say.
     pub fn look(&mut self) -> Option<GpuUse> {
         if self.is_due() {
             self.next = Instant::now() + INTERVAL;
@@ -56,8 +58,9 @@ impl GpuMeter {
     }
 }
 
-/// The number of the GPU in NVML's order. CUDA may have another, so the one that knows this process is meant; where none does, as in a
-/// namespace of processes, the one that the environment names.
+/// The number in NVML's order of the GPU that CUDA calls `cuda_index`. CUDA may have another order, so the GPU is taken that
+/// lists this process. If none does, as in a namespace of processes, it is the one that `visible` (`CUDA_VISIBLE_DEVICES`)
+/// names.
 fn index_of(nvml: &Nvml, cuda_index: usize, visible: Option<&str>) -> Result<u32, NvmlError> {
     let this = std::process::id();
     let has_this = |gpu: &Device<'_>| gpu.running_compute_processes().is_ok_and(|all| all.iter().any(|process| process.pid == this));
@@ -67,7 +70,7 @@ fn index_of(nvml: &Nvml, cuda_index: usize, visible: Option<&str>) -> Result<u32
     let named = visible.and_then(|visible| visible.split(',').nth(cuda_index)).map(str::trim);
     match named.map(|name| (name, name.parse())) {
         Some((_, Ok(index))) => Ok(index),
-        // The index of a part of a GPU is its place among the parts, and not that of a GPU.
+        // NVML would return the index of the part among the parts of its GPU, which is no number of a GPU.
         Some((uuid, Err(_))) if uuid.starts_with("MIG-") => Err(NvmlError::NotSupported),
         Some((uuid, Err(_))) => nvml.device_by_uuid(uuid)?.index(),
         None => Ok(u32::try_from(cuda_index).unwrap_or(u32::MAX)),
@@ -81,8 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A library with NVML's names for three GPUs, of which number 2 runs the process of that id:
-    /// what it says of each tells it from the others.
+    /// A library with NVML's names and three GPUs, of which number 2 runs the process PID. Each GPU has figures of its own.
     const STAND_IN: &str = r#"
         #include <string.h>
         typedef struct { unsigned gpu, memory; } rates;

@@ -63,8 +63,8 @@ pub(super) enum StartError {
     OtherSettings(Vec<String>),
     /// Other observations or actions.
     #[error(
-        "what it holds was learned from {} in {}, and {} has {}; name a run in an environment with the same observations and actions",
-        learned, environments[0], environments[1], begins
+        "what it holds was learned from {learned} in {}, and {} has {begins}; name a run in an environment with the same observations and actions",
+        environments[0], environments[1]
     )]
     OtherSpaces {
         /// A field of the checkpoint's rows, for people.

@@ -164,7 +164,8 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
     // If actors overwrite instead of waiting, the evidence already names what was dropped.
     if context.config.fragments.on_full == OnFull::Wait && dropped >= DROPPED_FROM {
         let most = context.config.fragments.max_policy_lag_updates;
-        let of_age = format!("; {} of the fragments were dropped as older than fragments.max_policy_lag_updates = {most}", percent(dropped));
+        let of_age =
+            format!("; {} of the fragments were dropped as older than fragments.max_policy_lag_updates = {most}", percent(dropped));
         verdict.evidence.push_str(&of_age);
     }
     // Advice must change something, and must be a configuration that the algorithm and the other keys allow.
