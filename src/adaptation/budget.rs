@@ -3,8 +3,8 @@
 /// Share of the time since the first search that probes may take.
 const SHARE: f64 = 0.1;
 
-/// Counts the time that probes took. The first search may take any time, since nothing is known before it; from then on,
-/// time for probes is saved up.
+/// Counts the time that probes took. The first search may take any time, since nothing is known before it; from then
+/// on, time for probes is saved up.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Budget {
     now_s: Option<f64>,

@@ -21,8 +21,8 @@ pub(super) struct DriftWatch {
 }
 
 impl DriftWatch {
-    /// Adds the `objective` of a window at home, and returns whether it has drifted: all parts of the latest windows differ
-    /// from the first windows in the same direction.
+    /// Adds the `objective` of a window at home, and returns whether it has drifted: all parts of the latest windows
+    /// differ from the first windows in the same direction.
     pub(super) fn add(&mut self, objective: f64) -> bool {
         let Some(reference) = self.reference else {
             self.first.push(objective);

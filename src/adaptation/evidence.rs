@@ -1,11 +1,11 @@
 //! Whether a setting is better than home, from the rounds of a probe.
 //!
-//! A round is A-B-A: windows at home, at the candidate, and at home again. The candidate has to exceed the windows before
-//! as well as those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
+//! A round is A-B-A: windows at home, at the candidate, and at home again. The candidate has to exceed the windows
+//! before as well as those after, so that a machine that becomes faster meanwhile is not taken for a better setting.
 //!
-//! Windows scatter. A gain that has to be three median absolute deviations is often too small to be seen in five of them.
-//! So one round decides what is clear, and the rest gets another round. With all rounds put together, a gain is uncertain
-//! by about the deviation divided by the root of the number of rounds, the *doubt*. A candidate is
+//! Windows scatter. A gain that has to be three median absolute deviations is often too small to be seen in five of
+//! them. So one round decides what is clear, and the rest gets another round. With all rounds put together, a gain is
+//! uncertain by about the deviation divided by the root of the number of rounds, the *doubt*. A candidate is
 //!
 //! - accepted when its gain is at least 5 % and three doubts (with one round: three deviations);
 //! - rejected when even a gain of one doubt more would be less than 5 %;

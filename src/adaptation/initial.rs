@@ -17,14 +17,15 @@ pub enum BatchKind {
 /// Transitions of a batch that each of several learners should have. With fewer, they hardly do more updates than one:
 /// exchanging gradients takes the time that they save. Measured: docs/performance.md.
 pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
-/// Actors for every core if their environments mostly sleep. Many more would be no slower, but each is a process with memory
-/// of its own.
+/// Actors for every core if their environments mostly sleep. Many more would be no slower, but each is a process with
+/// memory of its own.
 const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
 /// Actors to begin with: one for every core that no learner has, since two processes on a core only take turns.
 ///
-/// An environment of which nothing is known is taken to compute. If it sleeps after all, learners wait, which is seen after
-/// a few windows. The opposite mistake is harder to see: too many actors would slow learners down and look busy.
+/// An environment of which nothing is known is taken to compute. If it sleeps after all, learners wait, which is seen
+/// after a few windows. The opposite mistake is harder to see: too many actors would slow learners down and look
+/// busy.
 pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) -> usize {
     if environments_sleep {
         return usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE;
@@ -32,10 +33,11 @@ pub fn actors(usable_cores: usize, learners: usize, environments_sleep: bool) ->
     usable_cores.saturating_sub(learners).max(1)
 }
 
-/// The batch to begin with, in transitions: what the algorithms' authors and our presets use, since that is known to learn,
-/// and more only if several learners would have too little each. It is at most `most`, if that is possible.
+/// The batch to begin with, in transitions: what the algorithms' authors and our presets use, since that is known to
+/// learn, and more only if several learners would have too little each. It is at most `most`, if that is possible.
 ///
-/// The tuner makes the batch larger if that is faster. Its range has to keep it in sizes with which the algorithm learns.
+/// The tuner makes the batch larger if that is faster. Its range has to keep it in sizes with which the algorithm
+/// learns.
 pub fn batch_size(kind: BatchKind, learners: usize, most: usize) -> usize {
     let usual = match kind {
         BatchKind::Values => 64,

@@ -19,8 +19,8 @@ pub enum Objective {
 impl Objective {
     /// The objective of a run with this `samples_per_insert`, `None` if no rate limiter holds one.
     ///
-    /// If the updates per step stay while the batch grows, every doubling trains more transitions, and yet the run becomes
-    /// slower: then both rates count.
+    /// If the updates per step stay while the batch grows, every doubling trains more transitions, and yet the run
+    /// becomes slower: then both rates count.
     pub fn of_run(samples_per_insert: Option<f64>, hold: Hold) -> Self {
         match (samples_per_insert, hold) {
             (Some(_), Hold::SamplesPerInsert) => Self::LearnedPerSecond,

@@ -5,7 +5,8 @@ use std::fmt;
 use super::error::AdaptationError;
 use super::setting::{Knob, Setting};
 
-/// From this many actors on, a near stride is a quarter instead of one: of 32 actors, one more or less cannot be measured.
+/// From this many actors on, a near stride is a quarter instead of one: of 32 actors, one more or less cannot be
+/// measured.
 const ACTORS_BY_QUARTERS_FROM: usize = 8;
 
 /// The way in which a knob is turned.
@@ -118,8 +119,8 @@ impl Ranges {
 
     /// The setting to which `turn` leads from `setting`; `None` at the end of the knob's range.
     ///
-    /// Environments and batches are multiplied, since equal steps would be large at first and too small to measure later.
-    /// Small numbers of actors are counted, since twice as many may be far beyond the cores.
+    /// Environments and batches are multiplied, since equal steps would be large at first and too small to measure
+    /// later. Small numbers of actors are counted, since twice as many may be far beyond the cores.
     pub fn turned(&self, setting: Setting, turn: Turn) -> Option<Setting> {
         use Direction::{Down, Up};
         use Stride::{Far, Near};

@@ -1,6 +1,6 @@
-//! Which setting is tried next. The turns that were accepted last are repeated with a far stride as long as that helps;
-//! otherwise the search goes through its stages. Settings that were rejected, or left for a better one, are barred, and a
-//! knob rests before it returns to a value.
+//! Which setting is tried next. The turns that were accepted last are repeated with a far stride as long as that
+//! helps; otherwise the search goes through its stages. Settings that were rejected, or left for a better one, are
+//! barred, and a knob rests before it returns to a value.
 
 use std::collections::BTreeMap;
 
@@ -57,15 +57,7 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn new(ranges: Ranges, objective: Objective) -> Self {
-        Self {
-            ranges,
-            objective,
-            stage: Stage::Far,
-            barred: BTreeMap::new(),
-            resting: Vec::new(),
-            latest: None,
-            momentum: Vec::new(),
-        }
+        Self { ranges, objective, stage: Stage::Far, barred: BTreeMap::new(), resting: Vec::new(), latest: None, momentum: Vec::new() }
     }
 
     /// The candidate to try at `wall_s` instead of `home`. Which side waited in the windows `at_home` decides what is

@@ -1,14 +1,15 @@
 //! The stages of a search. The next one begins when nothing is left to try in the one before.
 //!
-//! 1. *Far*: strides whose gain is large enough to be seen at once. One more actor is tried before twice as many, which may
-//!    be beyond the cores.
+//! 1. *Far*: strides whose gain is large enough to be seen at once. One more actor is tried before twice as many,
+//!    which may be beyond the cores.
 //! 2. *Far pairs*: two far turns at once that were rejected one by one, but may help together.
 //! 3. *Near*: near strides.
 //! 4. *Near pairs*: two near turns at once.
 //!
-//! Two turns may help together if each frees one side. When actors and learners are as fast as each other, the rate limiter
-//! makes another actor useless without a batch with which learners are faster, and that batch useless without the actor.
-//! Two turns may also help together if their gains, each too small to be measured, do not add up to a loss.
+//! Two turns may help together if each frees one side. When actors and learners are as fast as each other, the rate
+//! limiter makes another actor useless without a batch with which learners are faster, and that batch useless without
+//! the actor. Two turns may also help together if their gains, each too small to be measured, do not add up to a
+//! loss.
 
 use super::ranges::Stride;
 use super::setting::Knob;

@@ -21,7 +21,8 @@ pub struct Status {
     pub progress: f64,
     /// What the processes did.
     pub window: Window,
-    /// The setting that was in force all through the window. While processes start or end, it may not be the wanted one.
+    /// The setting that was in force all through the window. While processes start or end, it may not be the wanted
+    /// one.
     pub in_force: Setting,
     /// Cores that the run may use.
     pub usable_cores: usize,

@@ -13,8 +13,8 @@
 //!          Locked                   from all but Adopting, late in the run: Frozen
 //! ```
 //!
-//! *Home* is the best setting known so far, and a *candidate* is a setting that is tried. The wanted setting is home in all
-//! phases but Trying.
+//! *Home* is the best setting known so far, and a *candidate* is a setting that is tried. The wanted setting is home
+//! in all phases but Trying.
 
 use super::budget::Budget;
 use super::change::{Change, Probe, Reason, Verdict};
@@ -62,8 +62,8 @@ pub struct Tuner {
 
 #[derive(Debug, Clone)]
 enum Phase {
-    /// At home, until there are enough windows to compare with and time to try something. A trial that needs another round
-    /// waits for both.
+    /// At home, until there are enough windows to compare with and time to try something. A trial that needs another
+    /// round waits for both.
     Searching(Option<Trial>),
     /// At a candidate, or back at home to compare.
     Trying(Trial),
@@ -144,8 +144,8 @@ impl Tuner {
         }
     }
 
-    /// Whether a window says something about its setting: once the run has begun to learn, all windows do, also those in
-    /// which nothing was learned.
+    /// Whether a window says something about its setting: once the run has begun to learn, all windows do, also those
+    /// in which nothing was learned.
     fn is_learning(&mut self, status: &Status) -> bool {
         let objective = self.rules.objective.value(&status.window);
         self.has_learned |= objective > 0.0;
@@ -174,8 +174,8 @@ impl Tuner {
         }
     }
 
-    /// Takes in a window at home, outside of any round. Once there are enough, an adopted setting is kept, and the search
-    /// goes on.
+    /// Takes in a window at home, outside of any round. Once there are enough, an adopted setting is kept, and the
+    /// search goes on.
     fn stay_home(&mut self, status: &Status) -> Option<Change> {
         if self.at_home.len() == LEG_WINDOWS {
             self.at_home.remove(0);
@@ -190,8 +190,8 @@ impl Tuner {
         self.search_on(status)
     }
 
-    /// Begins the next round, of the trial that waits for one or of the next candidate, unless there is no time, too little
-    /// memory, or nothing left to try.
+    /// Begins the next round, of the trial that waits for one or of the next candidate, unless there is no time, too
+    /// little memory, or nothing left to try.
     fn search_on(&mut self, status: &Status) -> Option<Change> {
         // All this comes before the search is asked, which goes on to its next stage if it has nothing to try.
         self.held_back = None;
@@ -248,7 +248,8 @@ impl Tuner {
         }
     }
 
-    /// The answer to anything that ends a trial before it is judged, or begins a leg of it anew; `None` if nothing does.
+    /// The answer to anything that ends a trial before it is judged, or begins a leg of it anew; `None` if nothing
+    /// does.
     fn interruption(&mut self, status: &Status) -> Option<Step> {
         // A setting that is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
         if self.is_late(status) && !matches!(self.phase, Phase::Adopting(_)) {
@@ -281,8 +282,8 @@ impl Tuner {
         step
     }
 
-    /// Begins the search anew: all that was tried was tried with other cores. A candidate that is being tried when cores are
-    /// taken away stays barred.
+    /// Begins the search anew: all that was tried was tried with other cores. A candidate that is being tried when
+    /// cores are taken away stays barred.
     fn cores_changed(&mut self, status: &Status, before: usize) -> Step {
         let now = status.usable_cores;
         if now < before {
@@ -304,8 +305,8 @@ impl Tuner {
         self.measure_anew()
     }
 
-    /// Gives up a setting that is tried or adopted because something went wrong with it. If something goes wrong at home,
-    /// home is only measured anew.
+    /// Gives up a setting that is tried or adopted because something went wrong with it. If something goes wrong at
+    /// home, home is only measured anew.
     fn give_up(&mut self, status: &Status, reason: Reason) -> Step {
         match self.phase {
             Phase::Trying(_) | Phase::Adopting(_) => self.abandon(status, reason),
@@ -313,8 +314,8 @@ impl Tuner {
         }
     }
 
-    /// Ends a trial that cannot be judged, or takes back a setting that cannot be kept: it is barred, and home is restored.
-    /// Without a trial, only home is measured anew.
+    /// Ends a trial that cannot be judged, or takes back a setting that cannot be kept: it is barred, and home is
+    /// restored. Without a trial, only home is measured anew.
     fn abandon(&mut self, status: &Status, reason: Reason) -> Step {
         let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
             Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,

@@ -8,8 +8,8 @@ use super::window::Window;
 
 /// At home, a side waits if it does so for this share of its time; otherwise it is busy.
 const WAITS_FROM: f64 = 0.2;
-/// At a candidate, a side that waits for this share of its time was freed by the turn. The share is low because a quarter
-/// more actors frees them of a fifth of their work at most.
+/// At a candidate, a side that waits for this share of its time was freed by the turn. The share is low because a
+/// quarter more actors frees them of a fifth of their work at most.
 const FREED_FROM: f64 = 0.1;
 /// Cores are full if the run computes on this share of them: then each side's work keeps the other from its own.
 const FULL_FROM: f64 = 0.9;
@@ -41,13 +41,13 @@ impl Side {
 
 /// The ways to turn knobs, most promising first: those of the side that is waited for.
 ///
-/// Knobs of the other side help little unless that side leaves cores to this one. They are tried only if the cores are
-/// full, or if this side's knobs are all fixed in `ranges`. If both sides are busy, all knobs take turns, beginning with the
-/// one after `latest`.
+/// Knobs of the other side help little unless that side leaves cores to this one. They are tried only if the cores
+/// are full, or if this side's knobs are all fixed in `ranges`. If both sides are busy, all knobs take turns,
+/// beginning with the one after `latest`.
 pub(super) fn promising_ways(at_home: &[Window], latest: Option<Knob>, objective: Objective, ranges: &Ranges) -> Vec<(Knob, Direction)> {
     let (first, then): (&[Knob], &[Knob]) = match Side::waiting(at_home, WAITS_FROM) {
-        // A larger batch costs learners time that they have. If samples do not follow the inserts, it asks for no more of
-        // these.
+        // A larger batch costs learners time that they have. If samples do not follow the inserts, it asks for no
+        // more of these.
         Some(Side::Learners) if objective == Objective::BothRates => (&Knob::ALL, &[]),
         Some(Side::Learners) => (&[Knob::Actors, Knob::Environments], &[Knob::BatchSize]),
         Some(Side::Actors) => (&[Knob::BatchSize], &[Knob::Actors, Knob::Environments]),

@@ -51,10 +51,10 @@ pub struct Window {
 
 /// Finds the part of each window that lasts, if a rate limiter holds the samples per insert.
 ///
-/// Either side may be ahead of the other by the error band of the rate limiter. It can live on such a lead, or make it up,
-/// for longer than a trial takes. Work that only changes the lead says nothing about the setting: the side will have to wait
-/// for as long as that work takes. So this simulates a rate limiter with a narrow band, and work that it would not let pass
-/// does not last.
+/// Either side may be ahead of the other by the error band of the rate limiter. It can live on such a lead, or make
+/// it up, for longer than a trial takes. Work that only changes the lead says nothing about the setting: the side
+/// will have to wait for as long as that work takes. So this simulates a rate limiter with a narrow band, and work
+/// that it would not let pass does not last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NarrowBand {
     /// Samples by which actors are ahead of learners; negative if learners are ahead of actors.
@@ -140,7 +140,8 @@ mod tests {
             assert_eq!(band.lasting(measured, 1.0, inserted), measured, "second {second}");
             before = flushed;
         }
-        // One that makes forty updates a second of as many transitions lives on what was there, of which a flush is all that counts.
+        // One that makes forty updates a second of as many transitions lives on what was there, of which a flush is
+        // all that counts.
         let lasts: f64 = (0..100)
             .map(|_| {
                 let inserted = Inserted { samples_per_s: 128.0 * 20.0, samples_at_once: 128.0 * 64.0 };

@@ -22,12 +22,13 @@ use super::history::History;
 use super::runs::Runs;
 use super::{json, locked, page, video};
 
-/// Time after which a page of a run in which nothing happens gets a message all the same, so that both sides notice when
-/// the other is gone.
+/// Time after which a page of a run in which nothing happens gets a message all the same, so that both sides notice
+/// when the other is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// How long a list of all runs is answered again. Every page asks for it every few seconds.
 const LIST_GOOD_FOR: Duration = Duration::from_secs(1);
-/// Histories that are kept of runs without a feed. When there are more, all are dropped, and read again when a page asks.
+/// Histories that are kept of runs without a feed. When there are more, all are dropped, and read again when a page
+/// asks.
 const MOST_HISTORIES: usize = 32;
 
 /// What all requests share.
@@ -68,17 +69,17 @@ async fn list(State(site): State<Site>) -> Response {
 
 /// The whole history of a run, as it is now.
 async fn history(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
-    from_history(&site, id, History::whole).await
+    answer_from_history(&site, id, History::whole).await
 }
 
 /// The columns of a run's history that the comparison of runs draws.
 async fn returns(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
-    from_history(&site, id, History::returns).await
+    answer_from_history(&site, id, History::returns).await
 }
 
 /// Answers with the `wanted` part of the history of the run `id`. If the run has a feed, that has read the history.
-async fn from_history(site: &Site, id: String, wanted: impl Fn(&History) -> String) -> Response {
-    if let Some(history) = site.feeds.from_history(&id, &wanted) {
+async fn answer_from_history(site: &Site, id: String, wanted: impl Fn(&History) -> String) -> Response {
+    if let Some(history) = site.feeds.part_of_history(&id, &wanted) {
         return as_json(history);
     }
     let Some(folder) = site.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
@@ -115,8 +116,8 @@ async fn video(State(site): State<Site>, Path((_, id, wanted)): Path<(String, St
     answer.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// The messages for one page. The stream does not keep the feed alive: if the feed ends, the stream ends, and the page asks
-/// anew.
+/// The messages for one page. The stream does not keep the feed alive: if the feed ends, the stream ends, and the
+/// page asks anew.
 fn messages(feed: &Arc<Feed>) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
     let (known, receiver) = feed.listen();
     unfold((Arc::downgrade(feed), VecDeque::from(known), receiver), |(feed, mut waiting, mut receiver)| async move {

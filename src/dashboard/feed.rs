@@ -105,13 +105,13 @@ impl Feeds {
     }
 
     /// The `wanted` part of the history of the run `id`, if the run has a feed.
-    pub(super) fn from_history(&self, id: &str, wanted: impl Fn(&History) -> String) -> Option<String> {
+    pub(super) fn part_of_history(&self, id: &str, wanted: impl Fn(&History) -> String) -> Option<String> {
         let feed = Arc::clone(locked(&self.0).get(id)?);
         Some(wanted(&locked(&feed.known).history))
     }
 
-    /// A picture of the run `id` as a PNG: of those that messages announced lately, the one with version `wanted`, or the
-    /// newest. `None` if the run has no feed or no visualizer.
+    /// A picture of the run `id` as a PNG: of those that messages announced lately, the one with version `wanted`, or
+    /// the newest. `None` if the run has no feed or no visualizer.
     pub(super) fn picture(&self, id: &str, wanted: Option<&str>) -> Option<Bytes> {
         let feed = Arc::clone(locked(&self.0).get(id)?);
         let known = locked(&feed.known);
@@ -131,8 +131,8 @@ impl Feed {
 }
 
 impl Known {
-    /// Opens the segment of the run that `card` names, unless it is open; without a card, closes it. Returns why it cannot
-    /// be opened.
+    /// Opens the segment of the run that `card` names, unless it is open; without a card, closes it. Returns why it
+    /// cannot be opened.
     fn open_live(&mut self, runs: &Runs, card: Option<&Card>) -> Option<String> {
         let is_open = self.live.as_ref().is_some_and(|live| live.inspection.is_running());
         if is_open && card.is_some() {
@@ -188,8 +188,8 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
             if let Some(growth) = known.history.grow() {
                 send(Message::new("growth", growth.to_json()));
             }
-            // One card decides both what is told and whether the segment is open: a page must hear no more from the segment
-            // of a run that it was told has ended.
+            // One card decides both what is told and whether the segment is open: a page must hear no more from the
+            // segment of a run that it was told has ended.
             let now = state(card, problem);
             if now.content != known.state.content {
                 known.state = now.clone();
@@ -231,8 +231,8 @@ impl Live {
         json(&report)
     }
 
-    /// Keeps the newest picture, and returns what to announce of it. By the time that a page asks for it, the visualizer
-    /// shows another one.
+    /// Keeps the newest picture, and returns what to announce of it. By the time that a page asks for it, the
+    /// visualizer shows another one.
     fn keep_picture(&mut self) -> Option<PictureReport> {
         let (caption, bytes) = self.inspection.segment().picture_board()?.read()?;
         let picture = picture::encoded(&caption, &bytes)?;

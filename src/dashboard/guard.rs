@@ -1,8 +1,8 @@
 //! Which requests are answered: those with the token, from a browser that no other site's page has led here.
 //!
-//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows. The
-//! token keeps out both. The checks of the host and of the origin keep out a page whose own name was made to lead here (DNS
-//! rebinding), should it learn the token.
+//! Every user of the machine can connect to the loopback interface, and so can any page that a browser on it shows.
+//! The token keeps out both. The checks of the host and of the origin keep out a page whose own name was made to lead
+//! here (DNS rebinding), should it learn the token.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};

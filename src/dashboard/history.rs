@@ -98,8 +98,8 @@ impl History {
         }
     }
 
-    /// Reads everything that the files have gained. A look reads a limited part, and other tasks have their turn between two
-    /// looks.
+    /// Reads everything that the files have gained. A look reads a limited part, and other tasks have their turn
+    /// between two looks.
     pub(super) async fn catch_up(&mut self) {
         while self.grow().is_some() {
             yield_now().await;
@@ -401,7 +401,8 @@ mod tests {
             let time = format!("\"wall_s\": {seconds}, \"training_s\": {seconds}");
             format!("{{{time}, \"env_steps\": {0}, \"updates\": {0}, {actor}}}\n", 100 * seconds)
         };
-        // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes back.
+        // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes
+        // back.
         let moments = [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0), moment(50, 20.0)];
         fs::write(folder.metrics(), moments.concat()).unwrap();
         let history = read(&folder);
@@ -417,7 +418,8 @@ mod tests {
             let spent = format!("\"actor_limiter_wait_s\": {waited_s}, \"evaluator_processor_s\": {evaluator_s}");
             format!("{{{time}, \"env_steps\": {training_s}, \"updates\": {training_s}, {spent}}}\n")
         };
-        // It is told to end after 25 seconds of training, a moment before the third line. An actor is released, and the evaluator goes on.
+        // It is told to end after 25 seconds of training, a moment before the third line. An actor is released, and
+        // the evaluator goes on.
         let moments = [moment(10, 5, 1, 2), moment(20, 15, 1, 4), moment(35, 25, 1, 6), moment(45, 25, 9, 16), moment(99, 25, 9, 70)];
         fs::write(folder.metrics(), moments.concat()).unwrap();
         let mut history = read(&folder);

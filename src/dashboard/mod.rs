@@ -1,8 +1,8 @@
 //! The dashboard: pages for a browser on this machine, which show runs while they go on and after they have ended.
 //!
-//! It is a program of its own that changes nothing: it reads run folders and, through the inspector, segments that it maps
-//! read-only. It answers on the loopback interface alone, and only requests with the secret of the link that it prints
-//! (`guard`).
+//! It is a program of its own that changes nothing: it reads run folders and, through the inspector, segments that it
+//! maps read-only. It answers on the loopback interface alone, and only requests with the secret of the link that it
+//! prints (`guard`).
 //!
 //! One thread does everything. A run is looked at once, however many pages show it (`feed`).
 
@@ -49,8 +49,8 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Binds `port` of the loopback interface, or any free port with 0. The dashboard shows this user's runs: those under way,
-    /// and all that lie beside `run` or, without one, in the folder `runs`.
+    /// Binds `port` of the loopback interface, or any free port with 0. The dashboard shows this user's runs: those
+    /// under way, and all that lie beside `run` or, without one, in the folder `runs`.
     ///
     /// # Errors
     /// There is no such run, or the port is taken.
@@ -115,8 +115,8 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
-/// Takes the lock even if a panic poisoned it. A row or a message may then be half added: a page that is a little wrong is
-/// better than none.
+/// Takes the lock even if a panic poisoned it. A row or a message may then be half added: a page that is a little
+/// wrong is better than none.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

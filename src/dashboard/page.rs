@@ -7,8 +7,8 @@ const HTML: &str = "text/html; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Name, media type and content of each file. `uplot` draws the charts (<https://github.com/leeoniya/uPlot>, version 1.6.32,
-/// as it was published).
+/// Name, media type and content of each file. `uplot` draws the charts (<https://github.com/leeoniya/uPlot>, version
+/// 1.6.32, as it was published).
 const FILES: [(&str, &str, &str); 14] = [
     ("", HTML, include_str!("page/index.html")),
     ("style.css", STYLE, include_str!("page/style.css")),

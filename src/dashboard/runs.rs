@@ -94,8 +94,8 @@ pub(super) struct Runs {
     ended: Mutex<HashMap<PathBuf, Ended>>,
 }
 
-/// The card of a run that has ended, and which version of its record the card is of. The record is replaced when the run
-/// goes on, and nothing else changes before.
+/// The card of a run that has ended, and which version of its record the card is of. The record is replaced when the
+/// run goes on, and nothing else changes before.
 #[derive(Debug)]
 struct Ended {
     record: PathBuf,

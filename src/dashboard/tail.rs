@@ -20,8 +20,8 @@ impl Tail {
         Self { path, read_bytes: 0 }
     }
 
-    /// The whole lines that the file has gained, as far as one look reads them; none if it cannot be read. A file that has
-    /// become shorter is another one, and is read from its beginning.
+    /// The whole lines that the file has gained, as far as one look reads them; none if it cannot be read. A file
+    /// that has become shorter is another one, and is read from its beginning.
     pub(super) fn new_lines(&mut self) -> Vec<String> {
         self.gained().map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect())
     }

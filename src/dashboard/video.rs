@@ -26,8 +26,8 @@ fn media_type(format: VideoFormat) -> &'static str {
     }
 }
 
-/// The video `wanted` of a run, or the part of it that `headers` ask for. The name from a request is compared with those of
-/// the videos that are there, and never becomes a path.
+/// The video `wanted` of a run, or the part of it that `headers` ask for. The name from a request is compared with
+/// those of the videos that are there, and never becomes a path.
 pub(super) fn answer(folder: &RunFolder, wanted: &str, headers: &HeaderMap) -> Option<Response> {
     let Video { name, format, .. } = videos_in(&folder.videos()).into_iter().find(|video| video.name == wanted)?;
     let mut video = Vec::new();

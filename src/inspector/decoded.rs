@@ -1,5 +1,5 @@
-//! One row of the replay for people: its fields, a line for each step if the row is a fragment, and the newest frame as a
-//! small picture.
+//! One row of the replay for people: its fields, a line for each step if the row is a fragment, and the newest frame
+//! as a small picture.
 
 use std::fmt::{self, Display, Formatter};
 

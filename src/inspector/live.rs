@@ -30,8 +30,8 @@ pub enum Ending {
     RunEnded,
 }
 
-/// Shows the run full-screen, twice a second, until it ends or `q` or Ctrl+C is pressed. The terminal is restored in the
-/// end, also after a panic.
+/// Shows the run full-screen, twice a second, until it ends or `q` or Ctrl+C is pressed. The terminal is restored in
+/// the end, also after a panic.
 ///
 /// # Errors
 /// The run is dead, or there is no terminal.
@@ -95,8 +95,8 @@ fn frames(inspection: &Inspection, terminal: &mut DefaultTerminal, keyboard: &Ow
     }
 }
 
-/// Waits for a key, and no longer than `patience`. The flags tell whether there is one, and whether the terminal was closed
-/// so that none can come any more.
+/// Waits for a key, and no longer than `patience`. The flags tell whether there is one, and whether the terminal was
+/// closed so that none can come any more.
 fn listen(keyboard: &OwnedFd, patience: Duration) -> PollFlags {
     let mut keys = [PollFd::new(keyboard, PollFlags::IN)];
     // A signal may interrupt the wait; the caller looks for it next.

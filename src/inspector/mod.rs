@@ -1,8 +1,8 @@
 //! The inspector: a look into a running or dead run from outside.
 //!
-//! It maps the segment read-only and takes no lock, so it cannot disturb the run. It trusts nothing that it reads: the
-//! header is validated before anything else, every index and length from the segment is checked, and no byte pattern makes
-//! it panic. What it finds is plain data, [`Report`], that several renderers share.
+//! It maps the segment read-only and takes no lock, so it cannot disturb the run. It trusts nothing that it reads:
+//! the header is validated before anything else, every index and length from the segment is checked, and no byte
+//! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
 
 mod decoded;
 mod error;
@@ -95,8 +95,8 @@ impl Inspection {
         Report::collect(&self.segment, self.state(), Some(earlier), 1)
     }
 
-    /// Like [`Self::report_since`], but without the sum tree and its priorities: looking at every leaf of a large replay takes
-    /// milliseconds.
+    /// Like [`Self::report_since`], but without the sum tree and its priorities: looking at every leaf of a large
+    /// replay takes milliseconds.
     pub fn counts_since(&self, earlier: &Look) -> Report {
         Report::collect(&self.segment, self.state(), Some(earlier), 0)
     }

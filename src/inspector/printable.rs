@@ -1,6 +1,7 @@
 //! Strings from a segment or a run's folder, made harmless.
 //!
-//! A hostile run could name itself with escape codes that rewrite the terminal. Strings in reports and errors have none.
+//! A hostile run could name itself with escape codes that rewrite the terminal. Strings in reports and errors have
+//! none.
 
 /// Characters of a string that are kept.
 const LIMIT_CHARACTERS: usize = 400;

@@ -114,8 +114,8 @@ impl TimeShares {
 }
 
 impl ProcessReport {
-    /// The report of `slot` as it is now. `inserted_by_all` is what all processes inserted; without `of_this_boot`, process
-    /// ids and times of the monotonic clock mean nothing.
+    /// The report of `slot` as it is now. `inserted_by_all` is what all processes inserted; without `of_this_boot`,
+    /// process ids and times of the monotonic clock mean nothing.
     pub(super) fn of(slot: ProcessSlot<'_>, rates: Rates, inserted_by_all: u64, of_this_boot: bool) -> Self {
         let state = slot.state();
         let owned = state != SlotState::Free;

@@ -1,5 +1,5 @@
-//! Everything that is reported about one run, as plain data: collected from its segment, rendered by `text`, `live_view` and
-//! serde.
+//! Everything that is reported about one run, as plain data: collected from its segment, rendered by `text`,
+//! `live_view` and serde.
 
 use serde::Serialize;
 
@@ -129,7 +129,8 @@ pub struct RunReport {
     /// Work per second, measured.
     #[serde(flatten)]
     pub rates: Rates,
-    /// Updates by which the acting policy was older than the newest, mean over all transitions; absent before the first.
+    /// Updates by which the acting policy was older than the newest, mean over all transitions; absent before the
+    /// first.
     pub policy_lag_mean: Option<f64>,
     /// The largest policy lag.
     pub policy_lag_max: u64,
@@ -194,8 +195,8 @@ impl PictureReport {
 }
 
 impl Report {
-    /// Collects the report from `segment`. Rates are since `earlier`, and the tree is audited up to `most_looks` times; with 0
-    /// it is left out.
+    /// Collects the report from `segment`. Rates are since `earlier`, and the tree is audited up to `most_looks`
+    /// times; with 0 it is left out.
     pub(super) fn collect(segment: &Segment, state: Liveliness, earlier: Option<&Look>, most_looks: u32) -> Self {
         let now = Look::at(segment);
         let of_this_boot = segment.identity().is_of_this_boot();

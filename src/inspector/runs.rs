@@ -24,7 +24,8 @@ pub struct RunSummary {
     pub pid: u32,
     /// Whether the supervisor lives.
     pub state: Liveliness,
-    /// The state of the run in its segment; absent if the segment cannot be read, or if the process that kept it is gone.
+    /// The state of the run in its segment; absent if the segment cannot be read, or if the process that kept it is
+    /// gone.
     pub phase: Option<&'static str>,
     /// Environment.
     pub environment: String,

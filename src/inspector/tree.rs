@@ -18,8 +18,8 @@ pub enum Exactness {
     Exact,
     /// Nodes were not the sums of their children, and no process was changing the tree.
     Inconsistent,
-    /// Nodes were not the sums of their children, and a process died in the middle of an operation: a repair makes the tree
-    /// exact.
+    /// Nodes were not the sums of their children, and a process died in the middle of an operation: a repair makes
+    /// the tree exact.
     HalfChanged,
     /// The tree was being changed in every look, so that differences mean nothing.
     InMotion,

@@ -101,8 +101,8 @@ pub(super) fn per_second(rate: Option<f64>) -> String {
     rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
 }
 
-/// How fast the whole run computes, on how many cores, and how near that is to what they could compute; `None` until two
-/// looks have been compared.
+/// How fast the whole run computes, on how many cores, and how near that is to what they could compute; `None` until
+/// two looks have been compared.
 pub(super) fn speed(rates: &Rates) -> Option<String> {
     let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
     let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));

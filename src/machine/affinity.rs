@@ -1,9 +1,9 @@
 //! Which process runs on which cores.
 //!
 //! A learner computes all the time, so a process that shares its core takes half of it, and all learners wait for the
-//! slowest. Binding helps if it keeps one core free for each learner and leaves at least one for the other processes. If
-//! there are too few cores for that, or other programs have them, the kernel shares them out better than any plan: it sees
-//! which process waits for the rate limiter and which core is idle.
+//! slowest. Binding helps if it keeps one core free for each learner and leaves at least one for the other processes.
+//! If there are too few cores for that, or other programs have them, the kernel shares them out better than any plan:
+//! it sees which process waits for the rate limiter and which core is idle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +22,8 @@ pub struct Demand {
     pub learners: usize,
     /// Actors.
     pub actors: usize,
-    /// Whether a rate limiter lets actors run only as fast as learners do. Their cores are then idle for much of the time.
+    /// Whether a rate limiter lets actors run only as fast as learners do. Their cores are then idle for much of the
+    /// time.
     pub actors_wait: bool,
 }
 
@@ -39,10 +40,10 @@ pub struct Placement {
 
 /// Divides the `usable` cores, which are listed in the order of preference, except those that are `taken`.
 ///
-/// Each learner gets a core of its own. All other processes share the rest, however few they are: an environment may start
-/// threads and processes of its own, which inherit its cores, and the kernel spreads them. If actors wait for learners and
-/// are more than the rest of the cores, they may run on every core that is not taken: when they are the slower side,
-/// learners wait and leave their cores idle.
+/// Each learner gets a core of its own. All other processes share the rest, however few they are: an environment may
+/// start threads and processes of its own, which inherit its cores, and the kernel spreads them. If actors wait for
+/// learners and are more than the rest of the cores, they may run on every core that is not taken: when they are the
+/// slower side, learners wait and leave their cores idle.
 ///
 /// Returns `None` if no core would be left beside those of the learners; then nothing should be bound.
 pub fn plan(usable: &[usize], taken: &BTreeSet<usize>, demand: Demand) -> Option<Placement> {
@@ -94,9 +95,9 @@ const MOST_LOOKS: u32 = 10;
 /// A thread or process has the cores of the thread that starts it some moments before it can be seen.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`. The same holds for the
-/// processes that it has started, such as the simulator of an environment, unless somebody has given them other cores than
-/// they were started with.
+/// Lets every thread of the process `pid`, and those that it will start, run on all of `cores`. The same holds for
+/// the processes that it has started, such as the simulator of an environment, unless somebody has given them other
+/// cores than they were started with.
 ///
 /// # Errors
 /// As [`bind_current_process`]. A thread that has ended meanwhile is no error, nor is a started process that may not be
@@ -116,9 +117,9 @@ pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
     Ok(())
 }
 
-/// Binds the threads of a process that are not in `before` yet, and notes there which cores each had; then does so for the
-/// processes that its threads have started. If the process has `inherited` its cores, only threads that still have exactly
-/// those are bound.
+/// Binds the threads of a process that are not in `before` yet, and notes there which cores each had; then does so
+/// for the processes that its threads have started. If the process has `inherited` its cores, only threads that still
+/// have exactly those are bound.
 fn bind_unseen(process: Pid, cores: &[usize], inherited: Option<CpuSet>, before: &mut BTreeMap<i32, CpuSet>) -> Result<(), AffinityError> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Ok(()) };
     for thread in threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse::<i32>().ok()) {

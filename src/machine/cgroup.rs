@@ -1,8 +1,8 @@
 //! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
 //!
-//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point and keeps
-//! the level with the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are read alike; a
-//! machine may mount both.
+//! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point
+//! and keeps the level with the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are
+//! read alike; a machine may mount both.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ pub struct MemoryLimit {
     pub folder: PathBuf,
     /// Most memory that the group may use.
     pub limit_bytes: u64,
-    /// Memory that the group uses and cannot give back: its usage without inactive file pages, which the kernel drops when
-    /// memory is short.
+    /// Memory that the group uses and cannot give back: its usage without inactive file pages, which the kernel drops
+    /// when memory is short.
     pub used_bytes: u64,
 }
 
@@ -64,7 +64,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// Reads a line of `/proc/self/mountinfo`: `id parent major:minor root point options [fields] - type source super_options`.
+    /// Reads a line of `/proc/self/mountinfo`: `id parent major:minor root point options [fields] - type source
+    /// super_options`.
     fn parse(line: &str) -> Option<Self> {
         let (left, right) = line.split_once(" - ")?;
         let mut mounted = left.split(' ').skip(3);
@@ -85,7 +86,8 @@ impl Mount {
     }
 }
 
-/// This process's group in the hierarchy, from `/proc/self/cgroup`: lines `number:controllers:/path`, with number 0 for version 2.
+/// This process's group in the hierarchy, from `/proc/self/cgroup`: lines `number:controllers:/path`, with number 0
+/// for version 2.
 fn own_group(groups: &str, is_version_2: bool) -> Option<&Path> {
     groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');

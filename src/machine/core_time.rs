@@ -1,7 +1,7 @@
 //! How long a process ran on a core, and how long it waited for one, as the kernel counts it.
 //!
-//! The rest of its time it slept, waiting for another process, a disk or a simulator elsewhere. Wall time alone cannot tell
-//! running, waiting for a core and sleeping apart.
+//! The rest of its time it slept, waiting for another process, a disk or a simulator elsewhere. Wall time alone
+//! cannot tell running, waiting for a core and sleeping apart.
 
 use std::ops::{AddAssign, Sub};
 use std::path::Path;
@@ -22,8 +22,8 @@ pub struct CoreTime {
 }
 
 impl CoreTime {
-    /// What the kernel has counted for the process `pid` up to now; `None` if there is no such process. The kernel counts a
-    /// stay on a core when the process is next taken off it, some milliseconds later at most.
+    /// What the kernel has counted for the process `pid` up to now; `None` if there is no such process. The kernel
+    /// counts a stay on a core when the process is next taken off it, some milliseconds later at most.
     pub fn of_process(pid: u32) -> Option<Self> {
         let id = Pid::from_raw(i32::try_from(pid).ok()?);
         let running = clock_getcpuclockid(id).and_then(nix::time::ClockId::now).ok()?;

@@ -45,8 +45,8 @@ impl Cores {
     }
 }
 
-/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time. Both
-/// may have changed since the process began.
+/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time.
+/// Both may have changed since the process began.
 pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -41,8 +41,8 @@ const TOO_FEW_BYTES: u64 = 32 << 20;
 const ENLARGED_BYTES: u64 = 8 << 30;
 /// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).
 const OLDEST_KERNEL: (u32, u32) = (5, 4);
-/// Open files that are enough for most runs: a supervisor has two open for each process. It raises its own limit as far as
-/// the system allows.
+/// Open files that are enough for most runs: a supervisor has two open for each process. It raises its own limit as
+/// far as the system allows.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
 
 /// All findings about `machine` and its Python.

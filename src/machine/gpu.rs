@@ -43,8 +43,8 @@ impl Gpus {
     }
 }
 
-/// The version in the first line of the driver's file: the first word of numbers with points. The words around it differ
-/// between kinds of driver.
+/// The version in the first line of the driver's file: the first word of numbers with points. The words around it
+/// differ between kinds of driver.
 fn version(text: &str) -> Option<String> {
     let is_version = |word: &&str| word.contains('.') && word.split('.').all(|number| number.parse::<u32>().is_ok());
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)

@@ -1,5 +1,5 @@
-//! The interpreter that has loaded this library, if the library is part of the Python package and not of a program of its
-//! own.
+//! The interpreter that has loaded this library, if the library is part of the Python package and not of a program of
+//! its own.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -30,8 +30,8 @@ impl Host {
         let _ = HOST.set(self);
     }
 
-    /// What starts the program of this process anew: an executable and its first arguments. An interpreter is started so that
-    /// it does not look for modules in the working directory (`-P`), as the command `shoal` does not.
+    /// What starts the program of this process anew: an executable and its first arguments. An interpreter is started
+    /// so that it does not look for modules in the working directory (`-P`), as the command `shoal` does not.
     ///
     /// # Errors
     /// The system does not say which file this program was started from.

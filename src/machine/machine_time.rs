@@ -1,5 +1,5 @@
-//! How much of the machine's processor time all programs together compute: a run that shares the cores with others is slow
-//! for that reason.
+//! How much of the machine's processor time all programs together compute: a run that shares the cores with others is
+//! slow for that reason.
 
 use std::ops::Sub;
 use std::path::Path;
@@ -21,8 +21,8 @@ impl MachineTime {
         Self::parse(&text_of(Path::new("/"), "proc/stat")).unwrap_or_default()
     }
 
-    /// Reads the first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen.
-    /// The times of guests, which follow, are contained in the first two.
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts of two kinds,
+    /// stolen. The times of guests, which follow, are contained in the first two.
     fn parse(stat: &str) -> Option<Self> {
         let times = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(8);
         let times: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>().ok()?;

@@ -1,9 +1,9 @@
 //! What this machine offers a run: cores, memory and its limits, shared memory, huge pages, GPUs, libraries.
 //!
 //! A [`Machine`] is read from files of the kernel below a root folder, so that tests can put a made-up machine there.
-//! Reading it starts no thread, allocates nothing that it measures, and does not call CUDA: a process that is about to fork
-//! must not. Two modules ask other programs: `python` starts the interpreter that it is asked about, and `gpu_meter` opens
-//! the driver's library, in learners alone.
+//! Reading it starts no thread, allocates nothing that it measures, and does not call CUDA: a process that is about
+//! to fork must not. Two modules ask other programs: `python` starts the interpreter that it is asked about, and
+//! `gpu_meter` opens the driver's library, in learners alone.
 
 pub mod affinity;
 pub mod cgroup;
@@ -60,8 +60,8 @@ impl Machine {
         Self::detect_under(Path::new("/"))
     }
 
-    /// Like [`detect`](Self::detect), with the files of the kernel below `root`. System calls still answer for the machine
-    /// that this process runs on.
+    /// Like [`detect`](Self::detect), with the files of the kernel below `root`. System calls still answer for the
+    /// machine that this process runs on.
     pub fn detect_under(root: &Path) -> Self {
         Self {
             cores: Cores::detect_under(root),

@@ -6,11 +6,11 @@ use std::path::Path;
 use super::cores::parse_core_list;
 use super::text_of;
 
-/// The cores to which children of the process `parent` are bound, each to a single one: the cores of its learners. The files
-/// of the kernel are read below `root`.
+/// The cores to which children of the process `parent` are bound, each to a single one: the cores of its learners.
+/// The files of the kernel are read below `root`.
 ///
-/// Children that may run on several cores are left out, since they can make room. A child that may run wherever its parent
-/// may is not bound. The set is empty if there is no such process.
+/// Children that may run on several cores are left out, since they can make room. A child that may run wherever its
+/// parent may is not bound. The set is empty if there is no such process.
 pub fn cores_bound_by(root: &Path, parent: u32) -> BTreeSet<usize> {
     let Some(of_parent) = allowed(root, parent) else { return BTreeSet::new() };
     let children = text_of(root, &format!("proc/{parent}/task/{parent}/children"));

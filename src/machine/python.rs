@@ -1,9 +1,10 @@
-//! The Python that environments run in: which one this program was linked with, which interpreter a run takes, and what a
-//! process must be given at its start so that the embedded interpreter finds the packages of that interpreter.
+//! The Python that environments run in: which one this program was linked with, which interpreter a run takes, and
+//! what a process must be given at its start so that the embedded interpreter finds the packages of that interpreter.
 //!
-//! The standard library is that of the linked libpython, and the packages are those of the chosen interpreter. The standard
-//! library of the interpreter would not do, because distributions build different modules into libpython. Variables of the
-//! process's environment tell both. A running program must not change them, so it prepares them and starts itself anew.
+//! The standard library is that of the linked libpython, and the packages are those of the chosen interpreter. The
+//! standard library of the interpreter would not do, because distributions build different modules into libpython.
+//! Variables of the process's environment tell both. A running program must not change them, so it prepares them and
+//! starts itself anew.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,8 +21,8 @@ use super::Host;
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
 /// Variable that tells libpython where its standard library is.
 const HOME_VARIABLE: &str = "PYTHONHOME";
-/// Variables that a process which steps environments should have before a library of Python looks at them, unless the user
-/// set them: an actor is one process of many, so its libraries should neither start threads nor greet the user.
+/// Variables that a process which steps environments should have before a library of Python looks at them, unless the
+/// user set them: an actor is one process of many, so its libraries should neither start threads nor greet the user.
 pub const DEFAULT_VARIABLES: [(&str, &str); 5] = [
     ("OMP_NUM_THREADS", "1"),
     ("OPENBLAS_NUM_THREADS", "1"),
@@ -180,8 +181,9 @@ pub struct Python {
 }
 
 impl Python {
-    /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else that of `.venv` in the
-    /// checkout that this program was built in, else `python3` on PATH. If this process is an interpreter's, only that one.
+    /// The interpreter of a run: `requested` if it is not empty, else that of VIRTUAL_ENV, else that of `.venv` in
+    /// the checkout that this program was built in, else `python3` on PATH. If this process is an interpreter's, only
+    /// that one.
     ///
     /// # Errors
     /// There is no interpreter, it does not work, or its packages do not fit the libpython that was linked.

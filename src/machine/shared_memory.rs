@@ -34,8 +34,9 @@ impl SharedMemory {
 
 /// When the kernel puts transparent huge pages under `/dev/shm`.
 ///
-/// The option `huge=` of the mount decides, and its absence means never. The kernel's setting `shmem_enabled` is for memory
-/// without a mount (`memfd_create`, shared anonymous pages); only its words `deny` and `force` overrule the option.
+/// The option `huge=` of the mount decides, and its absence means never. The kernel's setting `shmem_enabled` is for
+/// memory without a mount (`memfd_create`, shared anonymous pages); only its words `deny` and `force` overrule the
+/// option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HugePages {
@@ -57,7 +58,8 @@ impl HugePages {
         Self::parse(&text_of(root, "sys/kernel/mm/transparent_hugepage/shmem_enabled"), &text_of(root, "proc/self/mountinfo"))
     }
 
-    /// Reads the word in brackets of `always within_size advise [never] deny force`, and the option of the topmost mount on `/dev/shm`.
+    /// Reads the word in brackets of `always within_size advise [never] deny force`, and the option of the topmost
+    /// mount on `/dev/shm`.
     fn parse(setting: &str, mounts: &str) -> Self {
         match setting.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word) {
             None => return HugePages::Unsupported,

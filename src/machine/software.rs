@@ -54,8 +54,9 @@ impl Software {
 }
 
 impl Libtorch {
-    /// The library that is mapped into this process, by its `maps`; otherwise the one in the folder of the variable LIBTORCH,
-    /// now or at build time. A program that loads libtorch on demand takes the one of build time, and never its CUDA half.
+    /// The library that is mapped into this process, by its `maps`; otherwise the one in the folder of the variable
+    /// LIBTORCH, now or at build time. A program that loads libtorch on demand takes the one of build time, and never
+    /// its CUDA half.
     fn detect(maps: &str, is_on_demand: bool) -> Self {
         let named_now = || std::env::var("LIBTORCH").ok().filter(|_| !is_on_demand);
         let named = || named_now().or_else(|| option_env!("LIBTORCH").map(str::to_owned)).map(PathBuf::from);
@@ -72,9 +73,11 @@ impl Libtorch {
         }
     }
 
-    /// The oldest driver for the CUDA half, by the first number of its version; `None` if this program has no CUDA half.
+    /// The oldest driver for the CUDA half, by the first number of its version; `None` if this program has no CUDA
+    /// half.
     pub fn oldest_driver(&self) -> Option<u32> {
-        // The version of a Python package names its CUDA; the libtorch that `cargo xtask setup --cuda` fetches has CUDA 13.
+        // The version of a Python package names its CUDA; the libtorch that `cargo xtask setup --cuda` fetches has
+        // CUDA 13.
         let is_of_cuda_12 = self.version.as_deref().is_some_and(|version| version.contains("+cu12"));
         (self.is_linked && self.has_cuda).then_some(if is_of_cuda_12 { 525 } else { 580 })
     }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::telemetry::{EvaluationKind, ReturnStatistics, jsonl};
 
-/// The fewest seeds whose mean gets an interval. The interval of two would reach over six times their distance to either
-/// side.
+/// The fewest seeds whose mean gets an interval. The interval of two would reach over six times their distance to
+/// either side.
 pub(super) const FEWEST_SEEDS: usize = 3;
 
 /// Points of the mean curve.
@@ -98,7 +98,8 @@ mod tests {
         assert_eq!((mean[0].env_steps, mean[0].mean), (50.0, 30.0));
         let last = mean.last().unwrap();
         assert_eq!((last.env_steps, last.mean), (100.0, 45.0));
-        // Of 90, 0 and 45 the standard deviation is 45, and the half width t(0.975, 2) * 45 / sqrt(3), with t = 4.302653.
+        // Of 90, 0 and 45 the standard deviation is 45, and the half width t(0.975, 2) * 45 / sqrt(3), with t =
+        // 4.302653.
         let (low, high) = last.interval.unwrap();
         assert!((high - low - 2.0 * 4.302_653 * 45.0 / 3f64.sqrt()).abs() < 0.01, "{low} {high}");
     }

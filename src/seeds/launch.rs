@@ -62,8 +62,8 @@ pub enum Event<'a> {
 }
 
 impl Launch {
-    /// Makes a folder below `root` for all seeds of the run `name`. It is called by the time (UTC) and the name, and a number
-    /// if that is taken.
+    /// Makes a folder below `root` for all seeds of the run `name`. It is called by the time (UTC) and the name, and
+    /// a number if that is taken.
     ///
     /// # Errors
     /// The folder cannot be made, or no configuration can hold its name.
@@ -94,12 +94,12 @@ impl Launch {
         self.folder.join(CONFIG)
     }
 
-    /// Runs a supervisor for each of `seeds`, and `tell`s what happens. At a stop signal the running supervisors are asked to
-    /// end, which saves what they learned, and no other is started.
+    /// Runs a supervisor for each of `seeds`, and `tell`s what happens. At a stop signal the running supervisors are
+    /// asked to end, which saves what they learned, and no other is started.
     ///
     /// # Errors
-    /// The configuration cannot be written, or signals cannot be handled. A supervisor that cannot be started is no error; it
-    /// is among those that have ended.
+    /// The configuration cannot be written, or signals cannot be handled. A supervisor that cannot be started is no
+    /// error; it is among those that have ended.
     pub fn run(&self, seeds: &[u64], mut tell: impl FnMut(Event<'_>)) -> Result<Vec<Ended>, SeedsError> {
         fs::write(self.config(), &self.configuration).map_err(SeedsError::file("write", &self.config()))?;
         system::handle_stop_signals()?;
@@ -112,7 +112,8 @@ impl Launch {
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
-                // Every signal is passed on once: a second one makes a supervisor give up what it waits for after the first.
+                // Every signal is passed on once: a second one makes a supervisor give up what it waits for after the
+                // first.
                 let signals = system::stops();
                 if passed_on < signals {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
@@ -168,8 +169,8 @@ impl Launch {
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
-        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone: the terminal's
-        // would be a second one, which gives up the last checkpoint.
+        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone: the
+        // terminal's would be a second one, which gives up the last checkpoint.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }

@@ -1,7 +1,7 @@
 //! The same run with several seeds: started beside each other, then put side by side as a table and a plot.
 //!
-//! Each seed has a supervisor of its own, with a run folder of its own below one folder for all seeds. Nothing here computes:
-//! the results of a run are read from its files.
+//! Each seed has a supervisor of its own, with a run folder of its own below one folder for all seeds. Nothing here
+//! computes: the results of a run are read from its files.
 
 mod curves;
 mod error;

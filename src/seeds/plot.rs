@@ -42,7 +42,8 @@ pub(super) fn draw(path: &Path, title: &str, curves: &[Vec<Point>]) -> Result<()
     Ok(())
 }
 
-/// The range of returns that is shown: all evaluations and the mean. The interval of few seeds may be far wider, and is cut.
+/// The range of returns that is shown: all evaluations and the mean. The interval of few seeds may be far wider, and
+/// is cut.
 fn range(curves: &[Vec<Point>], mean: &[MeanPoint]) -> (f64, f64) {
     let values = || curves.iter().flatten().map(|point| point.return_mean).chain(mean.iter().map(|point| point.mean));
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));

@@ -29,8 +29,8 @@ struct Moment {
 }
 
 impl Progress {
-    /// The progress of `seeds` seeds whose runs are below `folder`. Each ends after `stop_env_steps` steps or `stop_wall_s`
-    /// seconds.
+    /// The progress of `seeds` seeds whose runs are below `folder`. Each ends after `stop_env_steps` steps or
+    /// `stop_wall_s` seconds.
     pub fn new(folder: &Path, seeds: usize, stop_env_steps: u64, stop_wall_s: Option<f64>) -> Self {
         Self { folder: folder.to_path_buf(), seeds, stop_env_steps, stop_wall_s, runs: BTreeMap::new() }
     }
@@ -38,8 +38,8 @@ impl Progress {
     /// How many seeds have `ended`, and how far the `running` ones have come, as many as fit into `width` columns.
     pub fn line(&mut self, ended: usize, running: &[u64], width: usize) -> String {
         if running.iter().any(|seed| !self.runs.contains_key(seed)) {
-            // Most of many seeds are known already. Reading all their configurations twice a second would take a core from the
-            // runs.
+            // Most of many seeds are known already. Reading all their configurations twice a second would take a core
+            // from the runs.
             let known: BTreeSet<&OsStr> = self.runs.values().filter_map(|run| run.path().file_name()).collect();
             let found: Vec<_> = runs_below(&self.folder, |name| !known.contains(name)).collect();
             self.runs.extend(found);

@@ -57,8 +57,8 @@ impl Report {
         Self { seeds, folder: folder.to_path_buf(), curves }
     }
 
-    /// Writes `seeds.json` and, if anything was evaluated, `curves.svg` into the folder, and returns their names. `name` is
-    /// the title of the plot.
+    /// Writes `seeds.json` and, if anything was evaluated, `curves.svg` into the folder, and returns their names.
+    /// `name` is the title of the plot.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -68,7 +68,8 @@ impl AppendFile {
         }
         self.torn = true;
         self.take_back()?;
-        // A second try would report the true cause; a regular file is cut short only when there is no room for the rest.
+        // A second try would report the true cause; a regular file is cut short only when there is no room for the
+        // rest.
         Err(io::ErrorKind::StorageFull.into())
     }
 

@@ -1,8 +1,8 @@
 //! The one way to standard error: a live line at the bottom and whole lines above it, so that neither tears the other.
 //!
-//! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any time. A
-//! forked child that writes through its copy erases the live line and prints its own; the supervisor's next update draws
-//! the live line again below.
+//! No thread is started, nothing blocks, and no lock is held between two calls, so the supervisor may fork at any
+//! time. A forked child that writes through its copy erases the live line and prints its own; the supervisor's next
+//! update draws the live line again below.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -166,7 +166,8 @@ impl Console {
     fn print_from_child(&self, text: &str) {
         let erase = if self.is_terminal() { ERASE_LINE } else { "" };
         let line = format!("{erase}{}\n", text.trim_end_matches('\n'));
-        // One write and no lock: the child's copy of the state belongs to its parent. A failure could be reported to nobody.
+        // One write and no lock: the child's copy of the state belongs to its parent. A failure could be reported to
+        // nobody.
         let _ = (&self.shared.file).write(line.as_bytes());
     }
 }

@@ -11,11 +11,13 @@ pub enum EvaluationKind {
     /// One of the many evaluations of a run. The highest mean of many is a lucky one, so it only proposes weights.
     #[default]
     Routine,
-    /// Fresh episodes with the weights that a routine evaluation proposed. They decide whether the weights are the best.
+    /// Fresh episodes with the weights that a routine evaluation proposed. They decide whether the weights are the
+    /// best.
     Confirmation,
 }
 
-/// Episodes played by the evaluator with one version of the parameters, without exploration unless `evaluator.greedy` is false.
+/// Episodes played by the evaluator with one version of the parameters, without exploration unless `evaluator.greedy`
+/// is false.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Seconds since the supervisor started, when the evaluation ended.
@@ -69,8 +71,8 @@ impl Evaluation {
 impl ReturnStatistics {
     /// The statistics of episodes with these returns and lengths.
     ///
-    /// The interval is mean ± t(0.975, n - 1) · std / √n. It takes the episodes as independent draws and, being Student's,
-    /// holds for the small n of evaluations, as far as the returns are roughly normal.
+    /// The interval is mean ± t(0.975, n - 1) · std / √n. It takes the episodes as independent draws and, being
+    /// Student's, holds for the small n of evaluations, as far as the returns are roughly normal.
     pub fn of(returns: &[f64], lengths: &[u64]) -> Self {
         let count = returns.len();
         let mean = (count > 0).then(|| Self::mean_of(returns));

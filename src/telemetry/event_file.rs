@@ -1,8 +1,8 @@
 //! The file format of TensorBoard: protobuf events framed as TFRecords with masked CRC-32C checksums.
 //!
 //! The published writers start threads and panic on a full disk, which a supervisor that forks must not do. So the
-//! messages that are needed are declared here for `prost` and framed by hand. Formats: `event.proto`, `summary.proto` and
-//! `tensor.proto` of TensorBoard, `tfrecord` of TensorFlow.
+//! messages that are needed are declared here for `prost` and framed by hand. Formats: `event.proto`, `summary.proto`
+//! and `tensor.proto` of TensorBoard, `tfrecord` of TensorFlow.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -144,8 +144,8 @@ impl EventFile {
         Ok(file)
     }
 
-    /// Appends that the run begins anew at `step`: TensorBoard then forgets what earlier lives of the run wrote for that
-    /// step and later ones.
+    /// Appends that the run begins anew at `step`: TensorBoard then forgets what earlier lives of the run wrote for
+    /// that step and later ones.
     ///
     /// # Errors
     /// The disk is full or failing; the file then still ends with a whole record.

@@ -12,16 +12,16 @@ const NOTICE_INTERVAL_S: f64 = 30.0;
 
 /// The mean return that fresh episodes prove in attempt number `attempt`, from 1, to confirm a goal.
 ///
-/// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every attempt
-/// has to prove more than the one before: it is granted an error of `ERROR / (attempt · (attempt + 1))`, which adds up to
-/// `ERROR` over infinitely many attempts. The first attempt is judged by the 95 % interval.
+/// Weights that miss a goal by little pass a fixed test after some attempts, and a run may have hundreds. So every
+/// attempt has to prove more than the one before: it is granted an error of `ERROR / (attempt · (attempt + 1))`,
+/// which adds up to `ERROR` over infinitely many attempts. The first attempt is judged by the 95 % interval.
 pub fn proven_return(statistics: &ReturnStatistics, attempt: u64) -> Option<f64> {
     let attempt = attempt as f64;
     statistics.lower_bound(ERROR / (attempt * (attempt + 1.0)))
 }
 
-/// Counts the attempts to confirm a goal, from the evaluations of a run in their order: the count that [`proven_return`]
-/// takes.
+/// Counts the attempts to confirm a goal, from the evaluations of a run in their order: the count that
+/// [`proven_return`] takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attempts {
     has_reached_goal: bool,
@@ -44,8 +44,8 @@ impl Attempts {
         self.has_reached_goal = mean.zip(goal).is_some_and(|(mean, goal)| mean >= goal);
     }
 
-    /// The number, from 1, of the attempt that the next confirmation makes. `None` if the last routine evaluation did not
-    /// reach the goal: the confirmation then only decides whether the weights are the best.
+    /// The number, from 1, of the attempt that the next confirmation makes. `None` if the last routine evaluation did
+    /// not reach the goal: the confirmation then only decides whether the weights are the best.
     pub fn number(self) -> Option<u64> {
         self.has_reached_goal.then_some(self.failed + 1)
     }

@@ -1,6 +1,7 @@
 //! The configuration of a run for TensorBoard's tab of hyper-parameters, which compares runs by them.
 //!
-//! The messages are from `plugins/hparams/plugin_data.proto` of TensorBoard, reduced to the fields that are written here.
+//! The messages are from `plugins/hparams/plugin_data.proto` of TensorBoard, reduced to the fields that are written
+//! here.
 
 use std::collections::BTreeMap;
 

@@ -56,8 +56,8 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
-/// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object in
-/// its last [`LONGEST_LINE_BYTES`].
+/// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object
+/// in its last [`LONGEST_LINE_BYTES`].
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut file = open(path)?;
     let length_bytes = file.metadata().ok()?.len();

@@ -1,7 +1,8 @@
 //! What a run shows of itself: progress line, event files, `metrics.jsonl`, the verdict on the bottleneck.
 //!
-//! A supervisor creates a [`RunFolder`] and a [`Console`], then feeds [`Sinks`] with a [`Snapshot`] several times a second.
-//! Everything runs in the calling thread and returns at once, so the supervisor may fork between any two calls.
+//! A supervisor creates a [`RunFolder`] and a [`Console`], then feeds [`Sinks`] with a [`Snapshot`] several times a
+//! second. Everything runs in the calling thread and returns at once, so the supervisor may fork between any two
+//! calls.
 
 mod append;
 pub mod bottleneck;

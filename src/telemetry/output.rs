@@ -1,5 +1,5 @@
-//! A file descriptor that is written only when it takes the bytes at once, so that a paused terminal or a full pipe never
-//! stops the supervisor.
+//! A file descriptor that is written only when it takes the bytes at once, so that a paused terminal or a full pipe
+//! never stops the supervisor.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -16,10 +16,10 @@ const PIECE_BYTES: usize = 4096;
 
 /// Opens a terminal or pipe a second time, for writes that return instead of waiting.
 ///
-/// `O_NONBLOCK` belongs to the open file, which the shell and other programs share; a second opening leaves theirs as it
-/// is. A terminal needs it besides `poll`: it polls as writable while there is any room at all, and a write then waits for
-/// room for the rest. If the second opening is refused (a socket, a terminal of another user), the file is used as it is,
-/// and only `poll` protects from waiting. Regular files never wait.
+/// `O_NONBLOCK` belongs to the open file, which the shell and other programs share; a second opening leaves theirs as
+/// it is. A terminal needs it besides `poll`: it polls as writable while there is any room at all, and a write then
+/// waits for room for the rest. If the second opening is refused (a socket, a terminal of another user), the file is
+/// used as it is, and only `poll` protects from waiting. Regular files never wait.
 pub(super) fn without_waiting(file: File) -> File {
     let may_wait = file.metadata().is_ok_and(|about| about.file_type().is_char_device() || about.file_type().is_fifo());
     if !may_wait {

@@ -1,5 +1,5 @@
-//! Rates over a window instead of between two snapshots, which come five times a second: people could not read those rates,
-//! and a file would sample noise.
+//! Rates over a window instead of between two snapshots, which come five times a second: people could not read those
+//! rates, and a file would sample noise.
 
 use std::collections::VecDeque;
 

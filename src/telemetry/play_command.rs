@@ -1,5 +1,5 @@
-//! The commands that play what a run has learned and that go on with it, as whoever started the run can type them in the
-//! same folder.
+//! The commands that play what a run has learned and that go on with it, as whoever started the run can type them in
+//! the same folder.
 
 use std::env;
 use std::path::{Path, PathBuf};

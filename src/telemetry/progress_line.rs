@@ -30,7 +30,8 @@ struct Piece {
 /// The live line: a bar towards the nearest stop condition, then as many figures as fit. It is never wider than
 /// `look.width`.
 ///
-/// `first_return` is the mean return of the run's first evaluation, from which the way to `stop_eval_return` is measured.
+/// `first_return` is the mean return of the run's first evaluation, from which the way to `stop_eval_return` is
+/// measured.
 pub fn live_line(snapshot: &Snapshot, first_return: Option<f64>, look: Look) -> String {
     let fraction = fraction_done(snapshot, first_return);
     let percent = format!("{:>3.0}%", fraction * 100.0);
@@ -54,8 +55,8 @@ pub fn plain_line(snapshot: &Snapshot) -> String {
 fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
     let steps = share(snapshot.env_steps as f64, snapshot.stop_env_steps as f64);
     let time = snapshot.stop_wall_s.map_or(0.0, |stop| share(snapshot.wall_s, stop));
-    // The return of the best weights counts as far as it is beyond chance. The whole way is done once the goal is confirmed,
-    // and the run ends then.
+    // The return of the best weights counts as far as it is beyond chance. The whole way is done once the goal is
+    // confirmed, and the run ends then.
     let score = match (first_return, snapshot.best_eval_ci95_low, snapshot.stop_eval_return) {
         (_, Some(best), Some(stop)) if best >= stop => ALMOST,
         (Some(first), Some(best), Some(stop)) => share(best - first, stop - first).min(ALMOST),

@@ -36,8 +36,9 @@ impl Reached {
         self.confirmed_goal.filter(|_| self.confirmed_goal == run.stop_eval_return)
     }
 
-    /// The options of `shoal resume` for what has to be changed in `run`; `None` if it goes on as it is. A confirmed goal is
-    /// removed, and a limit that was reached becomes twice what it was, or twice what the run made if that is more.
+    /// The options of `shoal resume` for what has to be changed in `run`; `None` if it goes on as it is. A confirmed
+    /// goal is removed, and a limit that was reached becomes twice what it was, or twice what the run made if that is
+    /// more.
     pub fn change_to_go_on(&self, run: &RunConfig) -> Option<String> {
         let goal = self.goal_of(run).map(|_| "--set run.stop_eval_return=none".to_owned());
         let steps = (self.env_steps >= run.stop_env_steps)

@@ -21,8 +21,8 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// Reads from the files in `folder` what is known of a run with this `goal` that has taken `env_steps`. Evaluations that
-    /// could not be written are missing.
+    /// Reads from the files in `folder` what is known of a run with this `goal` that has taken `env_steps`.
+    /// Evaluations that could not be written are missing.
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();

@@ -1,7 +1,7 @@
 //! The folder of one run, in which everything that a run writes has its place, and the link `latest` to the newest run.
 //!
-//! Only the event files for TensorBoard lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and would take what
-//! `latest` leads to for a second run.
+//! Only the event files for TensorBoard lie beside it, in `tensorboard/<id>`: TensorBoard follows links, and would
+//! take what `latest` leads to for a second run.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -45,8 +45,8 @@ pub struct FolderSettings {
 }
 
 impl RunFolder {
-    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, points `root/latest` to it, and creates
-    /// `root/tensorboard/<id>` for its event file.
+    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, points `root/latest` to it, and
+    /// creates `root/tensorboard/<id>` for its event file.
     ///
     /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix:
     /// `20261121-154502-cartpole_dqn-seed1-3f2a`. Ids sort by time. No existing folder is ever reused.
@@ -71,8 +71,8 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if others
-    /// have it. If the file system has no locks, nobody can be kept out, and a warning says so.
+    /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if
+    /// others have it. If the file system has no locks, nobody can be kept out, and a warning says so.
     ///
     /// # Errors
     /// The folder cannot be opened or locked.
@@ -98,7 +98,8 @@ impl RunFolder {
         self.lock.is_some()
     }
 
-    /// The folder where it is now: it may have been moved on its file system since it was locked. `None` if it was removed.
+    /// The folder where it is now: it may have been moved on its file system since it was locked. `None` if it was
+    /// removed.
     pub fn found_again(&self) -> Option<Self> {
         // The kernel follows an open file, and appends " (deleted)" to the name of one that was removed.
         let lock = self.lock.as_ref().and_then(|lock| fs::read_link(format!("/proc/self/fd/{}", lock.as_raw_fd())).ok());
@@ -118,16 +119,16 @@ impl RunFolder {
         Path::new(original).canonicalize().is_ok_and(|original| original != self.path)
     }
 
-    /// Unlocks the folder for all processes that share the lock: those that environments have started may live longer than
-    /// the run.
+    /// Unlocks the folder for all processes that share the lock: those that environments have started may live longer
+    /// than the run.
     pub fn give_back(&self) {
         if let Some(lock) = &self.lock {
             let _ = lock.unlock();
         }
     }
 
-    /// Locks the folder again after [`Self::give_back`], for all processes that share the lock. Returns `false` if others
-    /// have it.
+    /// Locks the folder again after [`Self::give_back`], for all processes that share the lock. Returns `false` if
+    /// others have it.
     pub fn take_again(&self) -> bool {
         self.lock.as_ref().is_none_or(|lock| lock.try_lock().is_ok())
     }
@@ -180,8 +181,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// The name of this folder, if it is a copy: another folder beside it has the name that this one was given. What the
-    /// copy writes beside itself must not get among what the original wrote there.
+    /// The name of this folder, if it is a copy: another folder beside it has the name that this one was given. What
+    /// the copy writes beside itself must not get among what the original wrote there.
     fn name_of_a_copy(&self) -> Option<String> {
         let original = self.path.with_file_name(&self.id).canonicalize().ok()?;
         let own = self.path.canonicalize().ok()?;
@@ -208,8 +209,8 @@ impl RunFolder {
         &self.path
     }
 
-    /// The name that the folder was given when it was created or, for a copy beside the original, when the copy first went
-    /// on. The folder may have been moved since.
+    /// The name that the folder was given when it was created or, for a copy beside the original, when the copy first
+    /// went on. The folder may have been moved since.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -359,8 +360,8 @@ fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, Telem
     Err(TelemetryError::NoFreeName { root: root.to_path_buf(), attempts: ATTEMPTS })
 }
 
-/// `name` with everything but characters that are harmless in file names and shells replaced by underscores. It is short
-/// enough for the name of a file with a time before it and an ending behind.
+/// `name` with everything but characters that are harmless in file names and shells replaced by underscores. It is
+/// short enough for the name of a file with a time before it and an ending behind.
 pub fn plain_name(name: &str) -> String {
     let plain: String = name.chars().take(128).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
     if plain.is_empty() { "run".into() } else { plain }

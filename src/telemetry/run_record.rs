@@ -28,8 +28,8 @@ pub struct RunRecord {
     pub version: String,
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
-    /// When the supervisor started, in clock ticks since the machine did: another process may have its id by now. 0 if an
-    /// older program wrote this.
+    /// When the supervisor started, in clock ticks since the machine did: another process may have its id by now. 0
+    /// if an older program wrote this.
     #[serde(default)]
     pub supervisor_start_ticks: u64,
     /// Start, UTC.
@@ -112,8 +112,8 @@ pub(super) fn write(path: &Path, record: &RunRecord) -> Result<(), TelemetryErro
     replace(path, &(text + "\n"))
 }
 
-/// Replaces a text file by a rename, as [`write`] does. What a kill leaves half written has a name of its own, and the next
-/// call overwrites it: only the process that has locked the folder writes here.
+/// Replaces a text file by a rename, as [`write`] does. What a kill leaves half written has a name of its own, and
+/// the next call overwrites it: only the process that has locked the folder writes here.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), TelemetryError> {
     let failed = || TelemetryError::file("write", path);
     let temporary = path.with_added_extension("new");

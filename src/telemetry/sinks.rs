@@ -1,8 +1,8 @@
-//! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`, `adaptation.jsonl`, TensorBoard,
-//! `run.log`, the report.
+//! Everything that records a run, behind one object: progress, `metrics.jsonl`, `evaluations.jsonl`,
+//! `adaptation.jsonl`, TensorBoard, `run.log`, the report.
 //!
-//! A disk that fills up must not end a training. It is reported once, whatever files it concerns, and each file is tried
-//! again at every later record.
+//! A disk that fills up must not end a training. It is reported once, whatever files it concerns, and each file is
+//! tried again at every later record.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,8 +62,8 @@ pub struct Sinks {
     first: Option<Snapshot>,
     /// Whether a moment with more updates than `first` has been recorded.
     has_learned: bool,
-    /// The moment after the first one with more updates. An activity is counted when it ends, so whatever began before the
-    /// first update has been counted by then, such as filling the replay again when a run goes on.
+    /// The moment after the first one with more updates. An activity is counted when it ends, so whatever began
+    /// before the first update has been counted by then, such as filling the replay again when a run goes on.
     learning_started: Option<Snapshot>,
     /// The last moment of training, once it has ended.
     trained: Option<Snapshot>,
@@ -185,8 +185,8 @@ impl Sinks {
         }
     }
 
-    /// Shows that something could not be written or started for now. Each `cause` is shown once, so that a full disk is one
-    /// event and not one per file.
+    /// Shows that something could not be written or started for now. Each `cause` is shown once, so that a full disk
+    /// is one event and not one per file.
     pub fn trouble(&mut self, cause: String, what: &str) {
         if let Some(news) = self.news(cause, what) {
             self.event(&news);
@@ -205,8 +205,8 @@ impl Sinks {
         self.lost.push(what);
     }
 
-    /// Takes note of what the run was fitted to: `setting` in words, for the closing report, and as the configuration that
-    /// advice starts from.
+    /// Takes note of what the run was fitted to: `setting` in words, for the closing report, and as the configuration
+    /// that advice starts from.
     pub fn fitted_to(&mut self, setting: String, config: Config) {
         self.fitted = Some(setting);
         self.context.config = config;
@@ -273,9 +273,9 @@ impl Sinks {
         self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
     }
 
-    /// What held the run back while it trained. Actors and learners count an activity when it ends, so what they did is
-    /// known from the `last` moment alone. The clock and the evaluator have gone on since, so their seconds are those at
-    /// the end of training.
+    /// What held the run back while it trained. Actors and learners count an activity when it ends, so what they did
+    /// is known from the `last` moment alone. The clock and the evaluator have gone on since, so their seconds are
+    /// those at the end of training.
     fn verdict(&self, last: &Snapshot) -> Diagnosis {
         let trained = self.trained.as_ref().unwrap_or(last);
         let now = Snapshot { wall_s: trained.wall_s, evaluator_processor_s: trained.evaluator_processor_s, ..last.clone() };

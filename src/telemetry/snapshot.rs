@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub wall_s: f64,
     /// Seconds of training: from the first environment step until the run was told to end.
     pub training_s: f64,
-    /// Seconds of `training_s` before the run went on from a checkpoint. They are no part of `effort_in_training`, which is
-    /// of this life of the run alone.
+    /// Seconds of `training_s` before the run went on from a checkpoint. They are no part of `effort_in_training`,
+    /// which is of this life of the run alone.
     #[serde(skip)]
     pub earlier_training_s: f64,
     /// Environment steps taken.
@@ -62,22 +62,22 @@ pub struct Snapshot {
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
-    /// Share of the time of all the machine's cores that any program computed since the last snapshot; absent if the kernel
-    /// does not say.
+    /// Share of the time of all the machine's cores that any program computed since the last snapshot; absent if the
+    /// kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, mean over the GPUs; absent if none is used, or if
-    /// the driver says nothing.
+    /// Share of the newest moment in which the learners' GPUs computed, mean over the GPUs; absent if none is used,
+    /// or if the driver says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_busy_share: Option<f64>,
     /// Bytes that are taken of the memory of the learners' GPUs, all together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_memory_bytes: Option<u64>,
-    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications with a
-    /// weight, in forward passes and in those for gradients.
+    /// Products that the networks of actors and learners computed per second since the last snapshot: multiplications
+    /// with a weight, in forward passes and in those for gradients.
     pub products_per_s: f64,
-    /// `products_per_s` as a share of what the cores that the run may use could compute if they did nothing else: how near
-    /// the run is to the limit. Absent before that limit is measured, and if learners compute on a GPU.
+    /// `products_per_s` as a share of what the cores that the run may use could compute if they did nothing else: how
+    /// near the run is to the limit. Absent before that limit is measured, and if learners compute on a GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_share: Option<f64>,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
@@ -174,8 +174,8 @@ impl Snapshot {
         .with_means_of(effort, elapsed_s)
     }
 
-    /// This snapshot with rates that are means over the whole training. Rates of what cores did are means over the training
-    /// of this life of the run.
+    /// This snapshot with rates that are means over the whole training. Rates of what cores did are means over the
+    /// training of this life of the run.
     pub fn with_rates_of_training(self) -> Self {
         let effort = self.effort_in_training;
         let trained_here_s = self.training_s - self.earlier_training_s;

@@ -29,8 +29,8 @@ pub enum StopReason {
     GaveUp(String),
     /// Nobody can go on with the run. The reason is a line, and below it what explains it, such as a traceback.
     Failed(String),
-    /// The content of the memory is known to be wrong, for this reason. A complete checkpoint, if there is one, was written
-    /// before, and the run can go on from it.
+    /// The content of the memory is known to be wrong, for this reason. A complete checkpoint, if there is one, was
+    /// written before, and the run can go on from it.
     Poisoned(String),
 }
 
@@ -140,11 +140,11 @@ pub struct Summary {
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on in training, on average.
     pub cores_used: f64,
-    /// Share of the time of all the machine's cores that any program computed in training; `None` if the kernel does not
-    /// say.
+    /// Share of the time of all the machine's cores that any program computed in training; `None` if the kernel does
+    /// not say.
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, and the bytes that are taken of their memory; `None`
-    /// if learners use no GPU.
+    /// Share of the newest moment in which the learners' GPUs computed, and the bytes that are taken of their memory;
+    /// `None` if learners use no GPU.
     pub gpu: Option<(f64, u64)>,
     /// What networks computed in training as a share of what the cores could; `None` if that was not measured.
     pub limit_share: Option<f64>,
@@ -193,8 +193,8 @@ impl Summary {
         }
     }
 
-    /// What is to be said of the last weights; nothing if they are the best, or if the run ended without waiting for their
-    /// evaluation.
+    /// What is to be said of the last weights; nothing if they are the best, or if the run ended without waiting for
+    /// their evaluation.
     fn last_weights(&self) -> Option<String> {
         match self.last_evaluation {
             Some(last) if self.best_evaluation.is_some_and(|best| best.version == last.version) => None,

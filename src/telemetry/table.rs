@@ -10,8 +10,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table. The columns in `to_the_left` are aligned to the left, the others to the right; each line begins with
-    /// `indent` spaces.
+    /// An empty table. The columns in `to_the_left` are aligned to the left, the others to the right; each line
+    /// begins with `indent` spaces.
     pub fn new(header: &[&str], to_the_left: &'static [usize], indent: usize) -> Self {
         Self { rows: vec![header.iter().map(|&name| name.into()).collect()], to_the_left, indent }
     }

@@ -18,8 +18,8 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters. For a run that goes on, `from`
-    /// is the number of environment steps from which it does.
+    /// Creates the event file, with the keys of the resolved configuration as hyper-parameters. For a run that goes
+    /// on, `from` is the number of environment steps from which it does.
     ///
     /// # Errors
     /// The file exists or cannot be written.
@@ -56,8 +56,8 @@ pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
     folder.join(format!("{PREFIX}{unix_seconds:010}.{host}.{}.0", std::process::id()))
 }
 
-/// The second for the name of one more event file in `folder`: `now`, or one more than the newest file has. Readers take
-/// files in the order of their names, and the clock may have been set back.
+/// The second for the name of one more event file in `folder`: `now`, or one more than the newest file has. Readers
+/// take files in the order of their names, and the clock may have been set back.
 pub(super) fn second_of_another(folder: &Path, now: i64) -> i64 {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let seconds = names.filter_map(|name| name.to_str()?.strip_prefix(PREFIX)?.split('.').next()?.parse::<i64>().ok());
@@ -118,8 +118,8 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
     named.chain(snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value))).collect()
 }
 
-/// The scalars of an evaluation. Confirmations have tags of their own: only good weights are confirmed, which would bend
-/// the curve of routine evaluations.
+/// The scalars of an evaluation. Confirmations have tags of their own: only good weights are confirmed, which would
+/// bend the curve of routine evaluations.
 fn evaluation_scalars(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let statistics = evaluation.statistics();
     let group = match evaluation.kind {

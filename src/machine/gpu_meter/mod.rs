@@ -1,5 +1,5 @@
-//! How much of a GPU is used, as NVIDIA's management library (NVML) tells. The process that computes on the GPU asks, and
-//! never the supervisor.
+//! How much of a GPU is used, as NVIDIA's management library (NVML) tells. The process that computes on the GPU asks,
+//! and never the supervisor.
 
 use std::env;
 use std::ffi::OsStr;
@@ -24,8 +24,8 @@ pub struct GpuMeter {
 }
 
 impl GpuMeter {
-    /// A meter of the GPU on which this process computes, which CUDA calls number `cuda_index`. `None` if the library is
-    /// missing or does not know the GPU.
+    /// A meter of the GPU on which this process computes, which CUDA calls number `cuda_index`. `None` if the library
+    /// is missing or does not know the GPU.
     pub fn of_this_process(cuda_index: usize) -> Option<Self> {
         let visible = env::var("CUDA_VISIBLE_DEVICES").ok();
         Self::with_library(LIBRARY.as_ref(), cuda_index, visible.as_deref()).ok()
@@ -58,9 +58,9 @@ impl GpuMeter {
     }
 }
 
-/// The number in NVML's order of the GPU that CUDA calls `cuda_index`. CUDA may have another order, so the GPU is taken that
-/// lists this process. If none does, as in a namespace of processes, it is the one that `visible` (`CUDA_VISIBLE_DEVICES`)
-/// names.
+/// The number in NVML's order of the GPU that CUDA calls `cuda_index`. CUDA may have another order, so the GPU is
+/// taken that lists this process. If none does, as in a namespace of processes, it is the one that `visible`
+/// (`CUDA_VISIBLE_DEVICES`) names.
 fn index_of(nvml: &Nvml, cuda_index: usize, visible: Option<&str>) -> Result<u32, NvmlError> {
     let this = std::process::id();
     let has_this = |gpu: &Device<'_>| gpu.running_compute_processes().is_ok_and(|all| all.iter().any(|process| process.pid == this));
@@ -84,7 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// A library with NVML's names and three GPUs, of which number 2 runs the process PID. Each GPU has figures of its own.
+    /// A library with NVML's names and three GPUs, of which number 2 runs the process PID. Each GPU has figures of
+    /// its own.
     const STAND_IN: &str = r#"
         #include <string.h>
         typedef struct { unsigned gpu, memory; } rates;

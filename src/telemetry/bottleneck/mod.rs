@@ -24,8 +24,8 @@ use crate::readable::{self, percent, short};
 const WAITING_FROM: f64 = 0.2;
 /// When both sides wait, one is the bottleneck if the other waits this many times as much.
 const CLEARLY_MORE: f64 = 2.0;
-/// Without a rate limiter, fewer samples per insert than this mean that transitions are overwritten before anybody learns
-/// from them.
+/// Without a rate limiter, fewer samples per insert than this mean that transitions are overwritten before anybody
+/// learns from them.
 const TOO_FEW_SAMPLES: f64 = 1.0;
 /// Without a rate limiter, more samples per insert than this mean that learners repeat old transitions for want of new
 /// ones. (It is the default of `replay.samples_per_insert`.)
@@ -262,8 +262,8 @@ fn free_running(period: &Period, context: &Context) -> Diagnosis {
     all_busy(period, &evidence, context)
 }
 
-/// The verdict on a run whose actors overwrite fragments that no learner has taken. Each fragment is taken once at most,
-/// so samples per insert say nothing here.
+/// The verdict on a run whose actors overwrite fragments that no learner has taken. Each fragment is taken once at
+/// most, so samples per insert say nothing here.
 fn overwriting(period: &Period, context: &Context) -> Diagnosis {
     let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
@@ -283,8 +283,8 @@ fn overwriting(period: &Period, context: &Context) -> Diagnosis {
             advice.push(advice::wait_for_learners());
             Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice }
         }
-        // If learners waited and fragments were dropped, actors bring many at once, or too old ones: more of neither side
-        // helps.
+        // If learners waited and fragments were dropped, actors bring many at once, or too old ones: more of neither
+        // side helps.
         _ => all_busy(period, &evidence, context),
     }
 }

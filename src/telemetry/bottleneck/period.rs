@@ -87,8 +87,8 @@ impl Period {
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
     }
 
-    /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their environments
-    /// slept.
+    /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their
+    /// environments slept.
     pub(super) fn actors_asleep(&self) -> f64 {
         let busy_s = self.actor.total_s() - self.actor.limiter_wait_s;
         share(busy_s - self.actor.processor_s - self.actor.core_wait_s, busy_s).max(0.0)
@@ -104,8 +104,8 @@ impl Period {
         longest(&self.actor_parts()).0
     }
 
-    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`, and how long they waited for a core
-    /// if that was long.
+    /// For instance `actors: 80 % stepping environments, on a core 3 % of their time`, and how long they waited for a
+    /// core if that was long.
     pub(super) fn actor_work(&self) -> String {
         let work = work("actors", &self.actor_parts(), self.actor.total_s());
         if self.actor.processor_s <= 0.0 {
