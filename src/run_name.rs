@@ -27,8 +27,8 @@ pub enum RunNameError {
     Folder(#[from] TelemetryError),
     /// The run has ended.
     #[error(
-        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached, `shoal evaluate {folder}` plays it, and \
-         `shoal resume {folder}` goes on with it where it left a checkpoint"
+        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached and, if it left a checkpoint, how to go on \
+         with it, and `shoal evaluate {folder}` plays it"
     )]
     Ended {
         /// The folder, as it can be typed.
@@ -108,7 +108,22 @@ pub fn announced(registry: &Registry, folder: &RunFolder, record: &RunRecord) ->
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::telemetry::Finished;
+
+    #[test]
+    fn of_a_run_that_has_ended_no_command_is_offered_that_may_be_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+        let folder = RunFolder::create(place.path(), "ended", "").unwrap();
+        let finished = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: serde_json::Value::Null };
+        folder.write_finished(finished).unwrap();
+        let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err().to_string();
+        // To go on beyond a limit takes an option that depends on the limit, which `inspect` tells.
+        assert!(error.contains("has ended (step limit)") && error.contains("shoal inspect") && !error.contains("resume"), "{error}");
+    }
 
     #[test]
     fn a_number_is_a_process_and_everything_else_a_folder() {

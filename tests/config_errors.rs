@@ -141,6 +141,22 @@ fn a_batch_above_the_least_replay_is_told_both_ways_out_and_which_one_a_run_that
 }
 
 #[test]
+fn what_a_run_that_fits_itself_may_come_to_is_told_by_the_keys_that_allow_it() {
+    let adapting = ["adaptation.enabled=true", "actor.count=1"];
+    let told = errors_without_a_file(&[adapting.as_slice(), &["adaptation.most_actors=1024"]].concat());
+    assert!(told.contains("--set adaptation.most_actors=1024") && told.contains("each of adaptation.most_actors 1024"), "{told}");
+    let told = errors_without_a_file(&[adapting.as_slice(), &["adaptation.most_environments=4096"]].concat());
+    assert!(told.contains("adaptation.most_environments 4096 and"), "{told}");
+    let told = errors_without_a_file(&[adapting.as_slice(), &["learner.batch_size=64", "adaptation.largest_batch=1024"]].concat());
+    assert!(
+        told.contains("adaptation.largest_batch 1024 exceeds replay.min_size") && told.contains("lower adaptation.largest_batch"),
+        "{told}"
+    );
+    let told = errors_without_a_file(&[adapting.as_slice(), &["adaptation.fewest_actors=3", "adaptation.most_actors=2"]].concat());
+    assert!(told.contains("adaptation.fewest_actors 3 is above adaptation.most_actors 2"), "{told}");
+}
+
+#[test]
 fn keys_that_the_algorithm_does_not_know_are_told_which_ones_do() {
     assert_same_lines(
         &errors_of("without_effect.toml", &["algorithm.epsilon_end=0.1", "algorithm.entropy_temperature=0.2"]),

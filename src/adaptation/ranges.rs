@@ -117,6 +117,14 @@ impl Ranges {
         Ok(())
     }
 
+    /// `setting` with every value moved into its range.
+    pub fn clamped(&self, setting: Setting) -> Setting {
+        Knob::ALL.into_iter().fold(setting, |setting, knob| {
+            let Range { low, high } = self.of(knob);
+            setting.with(knob, setting.value(knob).clamp(low, high))
+        })
+    }
+
     /// The setting to which `turn` leads from `setting`; `None` at the end of the knob's range.
     ///
     /// Environments and batches are multiplied, since equal steps would be large at first and too small to measure
@@ -171,6 +179,12 @@ mod tests {
         assert_eq!(along(Knob::Environments, Direction::Up, Stride::Near, 32), [32, 48]);
         assert_eq!(along(Knob::BatchSize, Direction::Down, Stride::Near, 100), [100, 50, 32]);
         assert_eq!(along(Knob::Environments, Direction::Down, Stride::Far, 33), [33, 8, 2, 1]);
+    }
+
+    #[test]
+    fn a_setting_outside_of_a_range_is_moved_to_its_end_alone() {
+        let found = Setting { actors: 50, environments: 7, batch_size: 16 };
+        assert_eq!(RANGES.clamped(found), Setting { actors: 40, environments: 7, batch_size: 32 });
     }
 
     #[test]

@@ -59,16 +59,16 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["learner.batch_size", "replay.min_size"],
+        keys: &["learner.batch_size", "replay.min_size", "adaptation.largest_batch"],
         doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
-            let (batch_size, min_size) = (config.learner.batch_size, config.replay.min_size);
+            let (batch_size, min_size) = (config.largest_batch(), config.replay.min_size);
+            let key = if batch_size > config.learner.batch_size { "adaptation.largest_batch" } else { "learner.batch_size" };
             (batch_size > min_size).then(|| {
                 format!(
-                    "learner.batch_size {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat \
-                     transitions; lower learner.batch_size, or raise replay.min_size to at least {batch_size} (a run that goes on keeps \
-                     its own)"
+                    "{key} {batch_size} exceeds replay.min_size {min_size}, so the first batches would repeat transitions; lower {key}, or \
+                     raise replay.min_size to at least {batch_size} (a run that goes on keeps its own)"
                 )
             })
         },
@@ -127,6 +127,8 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         keys: &[
             "replay.capacity",
+            "adaptation.most_actors",
+            "adaptation.most_environments",
             "actor.count",
             "actor.environments",
             "actor.flush_transitions",
@@ -139,16 +141,17 @@ pub(crate) const RULES: &[Rule] = &[
         violation: |config| {
             let (capacity, flight) = (config.replay.capacity, config.most_transitions_in_flight());
             let actor = &config.actor;
+            let (actors, environments) = (config.most_actors(), config.most_environments());
+            let actors_key = if actors > actor.count.max(1) { "adaptation.most_actors" } else { "actor.count" };
+            let environments_key = if environments > actor.environments { "adaptation.most_environments" } else { "actor.environments" };
             (capacity < flight).then(|| {
                 format!(
                     "a replay.capacity of {capacity} is less than the {flight} transitions that can be written at once, up to {} by each \
-                     of actor.count {} and actor.attach_slots {}, for actor.flush_transitions {}, actor.environments {} and \
-                     algorithm.n_step {}; raise replay.capacity or lower one of these",
+                     of {actors_key} {actors} and actor.attach_slots {}, for actor.flush_transitions {}, {environments_key} {environments} \
+                     and algorithm.n_step {}; raise replay.capacity or lower one of these",
                     config.largest_flush_transitions(),
-                    config.most_actors(),
                     config.places_to_attach(),
                     actor.flush_transitions,
-                    config.most_environments(),
                     config.algorithm.n_step,
                 )
             })
@@ -525,6 +528,9 @@ fn outside(config: &Config, value: usize, low: usize, high: usize, keys: [&str; 
     let [key, low_key, high_key] = keys;
     if !config.adaptation.enabled || (low..=high).contains(&value) {
         return None;
+    }
+    if low > high {
+        return Some(format!("{low_key} {low} is above {high_key} {high}; exchange the two, or change one of them"));
     }
     let (end, limit) = if value < low { (low_key, low) } else { (high_key, high) };
     let side = if value < low { "below" } else { "above" };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::printable::{harmless, printable};
@@ -51,7 +52,6 @@ impl FolderReport {
     pub fn read(path: &Path) -> Result<Self, TelemetryError> {
         let folder = RunFolder::open(path)?;
         let record = folder.record()?;
-        let evaluations: Vec<Value> = jsonl::read(&folder.evaluations()).collect();
         let run = Config::load(&folder.config(), &[]).ok().map(|loaded| loaded.config.run);
         let change_to_go_on = record.reached().zip(run).and_then(|(reached, run)| reached.change_to_go_on(&run));
         Ok(Self {
@@ -62,8 +62,9 @@ impl FolderReport {
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
             metrics: jsonl::last(&folder.metrics()),
             best_confirmed: best_confirmed(&folder.best_weights()),
-            last_evaluation: evaluations.last().cloned(),
-            evaluations: evaluations.len(),
+            last_evaluation: jsonl::last(&folder.evaluations()),
+            // A long run has hundreds of thousands of evaluations, so none of them is kept.
+            evaluations: jsonl::read::<IgnoredAny>(&folder.evaluations()).count(),
             checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
             change_to_go_on,
         })

@@ -64,8 +64,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// Reads a line of `/proc/self/mountinfo`: `id parent major:minor root point options [fields] - type source
-    /// super_options`.
+    /// Reads a line of `/proc/self/mountinfo`:
+    /// `id parent major:minor root point options [fields] - type source super_options`.
     fn parse(line: &str) -> Option<Self> {
         let (left, right) = line.split_once(" - ")?;
         let mut mounted = left.split(' ').skip(3);

@@ -148,7 +148,9 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
 /// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch`
 /// says.
 fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
-    let (mut lines, mut left) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut left = Vec::new();
+    let mut which = "did not begin";
     for &seed in seeds {
         if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted) {
             continue;
@@ -158,14 +160,36 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
             Some((folder, Ok(run))) if run.saved_env_steps().is_some() => {
                 lines.push(format!("seed {seed} goes on with: shoal resume {}", word(folder)));
             }
-            Some(_) => {}
-            None => left.push(seed.to_string()),
+            begun => {
+                if begun.is_some() {
+                    which = "did not begin, or left no checkpoint";
+                }
+                left.push(seed.to_string());
+            }
         }
     }
     if !left.is_empty() {
         let left = left.join(",");
         let command = format!("shoal train {} --seeds {left} --jobs {}", word(&launch.config()), launch.jobs);
-        lines.push(format!("seeds that did not begin: {left}; begin them with: {command}"));
+        lines.push(format!("seeds that {which}: {left}; begin them with: {command}"));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_seeds_without_a_checkpoint_are_begun_anew_with_those_that_did_not_begin() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().to_path_buf();
+        RunFolder::create(root.path(), "run", "[run]\nseed = 1\n").unwrap();
+        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: true }];
+        let launch =
+            Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
+        let lines = ways_on(&[1, 2], &ended, &Report::read(&folder, &ended), &launch);
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert!(line.starts_with("seeds that did not begin, or left no checkpoint: 1,2; ") && line.contains("--seeds 1,2"), "{line}");
+    }
 }

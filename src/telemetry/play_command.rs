@@ -39,7 +39,7 @@ impl Program {
             typed: env::args_os().next().unwrap_or_default().into(),
             executable: if host.is_some() { ALL.into() } else { env::current_exe().unwrap_or_default() },
             hosted: host.map(|host| host.typed.clone()),
-            workspace: workspace(env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::var("CARGO_PKG_NAME").ok()),
+            workspace: env::var_os("CARGO_MANIFEST_DIR").and_then(|package| workspace(Path::new(&package))),
             working_directory: env::current_dir().unwrap_or_default(),
         }
     }
@@ -111,13 +111,11 @@ impl Program {
     }
 }
 
-/// The workspace of Shoal, from what cargo tells the programs that it runs: `cargo xtask train` becomes the supervisor.
-fn workspace(manifest_folder: Option<PathBuf>, package: Option<String>) -> Option<PathBuf> {
-    match package?.as_str() {
-        "shoal" => manifest_folder,
-        "xtask" => Some(manifest_folder?.parent()?.to_path_buf()),
-        _ => None,
-    }
+/// The workspace of Shoal, if cargo has run a program of the package in the folder `package`, and that is Shoal or its
+/// `xtask`: `cargo xtask train` becomes the supervisor. Other packages may start an installed program of Shoal.
+fn workspace(package: &Path) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    (package == root || package == root.join("xtask")).then(|| root.to_path_buf())
 }
 
 /// Cargo's flags for the default features that are on; `None` if all of them are.
@@ -181,11 +179,11 @@ mod tests {
         assert_eq!(all, None);
         assert_eq!(features(&[("torch", false), ("python", true)]).unwrap(), "--no-default-features --features python");
         assert_eq!(features(&[("torch", false)]).unwrap(), "--no-default-features");
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(workspace(built_in).as_deref(), Some(built_in));
+        assert_eq!(workspace(&built_in.join("xtask")).as_deref(), Some(built_in));
+        assert_eq!(workspace(Path::new("/another/xtask")), None, "somebody else's program that started this one");
         let root = Path::new("/shoal");
-        let of = |package: &str, folder: &str| workspace(Some(folder.into()), Some(package.into()));
-        assert_eq!(of("shoal", "/shoal").as_deref(), Some(root));
-        assert_eq!(of("xtask", "/shoal/xtask").as_deref(), Some(root));
-        assert_eq!(of("another", "/another"), None, "somebody else's program that started this one");
         let through = |executable: &str, here: &str| {
             let mut program = program("target/release/supervisor", Path::new(executable), Path::new(here));
             program.workspace = Some(root.into());

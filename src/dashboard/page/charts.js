@@ -6,8 +6,8 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 const seriesColour = (index) => colour(`--c${index % 8}`);
 
 /**
- * A chart in a card of its own. Each of `series` is {label, colour, points, fill, dashed}. The data are columns, of which the
- * first is the horizontal axis.
+ * A chart in a card of its own. Each of `series` is {label, colour, points, fill, dashed}. The data are columns, of which
+ * the first is the horizontal axis.
  */
 export class Chart {
   constructor(parent, title, series, { height = 180, bands = [] } = {}) {
@@ -63,7 +63,7 @@ export class Chart {
     reset(event);
   }
 
-  /** Draws the marks, [where, words], as upright lines with words. Words that would overlap those before are left out. */
+  /** Draws the marks, [where, words], as upright lines with words. Words that would overlap others are left out. */
   drawMarks(plot) {
     const { ctx, bbox } = plot;
     ctx.save();

@@ -7,8 +7,8 @@ const PROGRESS = "env_steps";
 const MOST_EVALUATIONS = 4096;
 
 /**
- * The evaluations or, if there are too many, without every other one of the kind that has more. Evaluations that made their
- * weights the best stay.
+ * The evaluations or, if there are too many, without every other one of the kind that has more. Evaluations that made
+ * their weights the best stay.
  */
 export function thinned(evaluations) {
   let kept = evaluations;

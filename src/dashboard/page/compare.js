@@ -58,7 +58,7 @@ export class Compare {
     this.draw();
   }
 
-  /** Whether the whole history of a run that has ended is known. One that was fetched while the run went on lacks its end. */
+  /** Whether the whole history of a run that has ended is known: one that was fetched before the end lacks the end. */
   isWhole(card) {
     const history = this.histories.get(card.id);
     return history !== undefined && history.state === card.state && history.until === card.metrics?.wall_s;

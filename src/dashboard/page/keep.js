@@ -1,12 +1,12 @@
-// Updates that keep the elements that are there: the reader may have the focus or the mouse on one, or have selected its
-// text.
+// Updates that keep the elements that are there: the reader may have the focus or the mouse on one, or have selected
+// its text.
 
 import { element } from "./words.js";
 
-/** What identifies a node among its siblings: its tag and its `key`. Siblings with the same identity go by their order. */
+/** What identifies a node among its siblings: its tag and its `key`. Equal ones go by their order. */
 const identity = (node) => `${node.nodeName} ${node.key ?? ""}`;
 
-/** Makes the children of `room` like `wanted`, elements or texts. Children with the same identity are kept and changed. */
+/** Makes the children of `room` like `wanted`, elements or texts. Children with an equal identity are kept and changed. */
 export function update(room, wanted) {
   const there = new Map();
   for (const node of room.childNodes) {
@@ -36,7 +36,7 @@ function copy(made, kept) {
   update(kept, made.childNodes);
 }
 
-/** Makes `nodes` the children of `room`. Nodes in their place are not moved: they would lose the focus, and a video stop. */
+/** Makes `nodes` the children of `room`. Nodes in their place are not moved, which would end a focus or stop a video. */
 export function place(room, nodes) {
   const wanted = new Set(nodes);
   for (const child of [...room.childNodes]) {
@@ -49,7 +49,7 @@ export function place(room, nodes) {
   }
 }
 
-/** Fills a table. Columns are [name, whether it has numbers], rows are [key, cells], and cells are texts or elements. */
+/** Fills a table. Columns are [name, whether it has numbers], rows are [key, cells], cells are texts or elements. */
 export function fill(table, columns, rows) {
   const cell = (tag, content, isNumber) => element(tag, { className: isNumber ? "number" : "" }, content);
   const head = element("tr", {}, ...columns.map(([name, isNumber]) => cell("th", name, isNumber)));

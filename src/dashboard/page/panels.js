@@ -11,7 +11,7 @@ export function tiles(room, facts) {
   update(room, facts.map(([words, value]) => element("div", { className: "tile" }, element("b", {}, value), element("span", {}, words))));
 }
 
-/** The rates of a run that has ended, over all its training: its last line of metrics has only those of the last moment. */
+/** The rates of a run that has ended, over all its training: its last line of metrics has those of the last moment. */
 export function averages(metrics, card) {
   const perSecond = (key) => metrics[key] / metrics.training_s;
   const { cores_used, machine_busy_share, limit_share } = card ?? {};

@@ -44,7 +44,7 @@ export class Run {
     this.listen();
   }
 
-  /** Listens to the run. A hidden page does not: a browser has six connections to a host, and drawing takes time from the run. */
+  /** Listens to the run. A hidden page does not: a browser has six connections to a host, and drawing costs the run time. */
   listen() {
     this.source?.close();
     this.source = new EventSource(`runs/${encodeURIComponent(this.id)}/events`);
@@ -58,8 +58,8 @@ export class Run {
   }
 
   /**
-   * Shows that the connection was lost. The browser then tries again, but not after an answer that is an error: the run is
-   * gone, or another dashboard answered, which does not know this page's link.
+   * Shows that the connection was lost. The browser then tries again, but not after an answer that is an error: the run
+   * is gone, or another dashboard answered, which does not know this page's link.
    */
   async lose(source) {
     const isGone = source.readyState === EventSource.CLOSED && (await fetch("runs/").catch(() => null))?.ok;
@@ -116,7 +116,7 @@ export class Run {
     return uPlot.join(tables.map(increasing));
   }
 
-  /** Marks where the run fitted itself to the machine, with what it changed. The changes have seconds, to be found in a row. */
+  /** Marks where the run fitted itself to the machine, with what it changed. A change has seconds, which a row has, too. */
   marks() {
     const [seconds, across] = [this.columns.get("wall_s") ?? [], this.across()];
     const found = this.changes.map(({ wall_s, knobs, to }) => {

@@ -46,7 +46,7 @@ export class Watch {
   video({ name, env_steps, episode_return }) {
     const src = `${this.base}/videos/${encodeURIComponent(name)}`;
     const playing = { preload: "none", loop: true, muted: true, playsInline: true, controls: true, title: name, src };
-    // `preload` and `loading` come before the address: some browsers fetch at once whatever does not say yet that it waits.
+    // `preload` and `loading` come before the address: some browsers fetch at once what does not say yet that it waits.
     const shown = name.endsWith(".mp4") ? element("video", playing) : element("img", { loading: "lazy", alt: name, src });
     return element("figure", {}, shown, element("figcaption", {}, `return ${score(episode_return)} at ${short(env_steps)} steps`));
   }

@@ -295,11 +295,11 @@ impl Prepared {
         Ok(plan)
     }
 
-    /// What an earlier life of the run found, where its search goes on from there.
+    /// What an earlier life of the run found, if its search goes on from there: within the ranges of now, which may be narrower.
     fn found(&self, resumption: Option<&Resumption>) -> Option<Found> {
         let (ranges, adaptation) = (self.ranges?, resumption?.folder().adaptation());
         let found = Found::from(fitted::start(&self.loaded.config), telemetry::jsonl::read(&adaptation))?;
-        ranges.check(found.home).is_ok().then_some(found)
+        Some(Found { home: ranges.clamped(found.home), ..found })
     }
 
     /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
