@@ -99,7 +99,8 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     // Actors come last, so that they go without a row if there is no room: the other processes are few, and each is of
     // another kind.
     processes.sort_by_key(|process| matches!(process.role, Some(Role::Actor | Role::Guest)));
-    let (count, room) = (processes.len(), usize::from(area.height.saturating_sub(FRAME_AND_HEADER)));
+    let count = processes.len();
+    let room = usize::from(area.height.saturating_sub(FRAME_AND_HEADER));
     let title = if count > room { format!(" processes, {room} of {count} ") } else { " processes ".to_owned() };
     let processes: Vec<_> = processes.into_iter().take(room).map(process_cells).collect();
     // Columns are as wide as their cells, since a terminal has little room for so many.

@@ -125,7 +125,8 @@ impl Transition {
         let reader = Reader::new(segment, schema(&segment.description()?, sizes)?);
         let (schema, store) = (reader.schema(), reader.store());
         let tree = SumTree::of(segment);
-        let (mut batch, mut names) = (Batch::new(schema, 1), Vec::new());
+        let mut batch = Batch::new(schema, 1);
+        let mut names = Vec::new();
         for _ in 0..ATTEMPTS {
             let word = store.word(slot);
             if word.is_empty() {

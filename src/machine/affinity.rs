@@ -103,7 +103,8 @@ const UNSEEN: Duration = Duration::from_millis(1);
 /// As [`bind_current_process`]. A thread that has ended meanwhile is no error, nor is a started process that may not be
 /// bound.
 pub fn bind_process(pid: Pid, cores: &[usize]) -> Result<(), AffinityError> {
-    let (mut before, mut looks_without_new) = (BTreeMap::new(), 0);
+    let mut before = BTreeMap::new();
+    let mut looks_without_new = 0;
     for _ in 0..MOST_LOOKS {
         let seen = before.len();
         bind_unseen(pid, cores, None, &mut before)?;
