@@ -91,6 +91,30 @@ fn folders_of_modules_that_are_typed_begin_where_the_command_is_given_and_are_fo
 }
 
 #[test]
+fn a_folder_of_pythonpath_is_searched_however_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = folder.path().join("lib");
+    std::fs::create_dir(&lib).unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), lib.join("task.py")).unwrap();
+    let task = ["environment.id=python:task:make_limited", r#"environment.keyword_arguments={"steps": 9}"#];
+    for python_path in ["lib", "./lib/", "gone:lib/../lib"] {
+        let mut command = supervisor(folder.path(), &task);
+        told(&command.current_dir(folder.path()).env("PYTHONPATH", python_path).output().unwrap());
+    }
+}
+
+#[test]
+fn a_folder_whose_name_is_no_ascii_is_found_whatever_encoding_python_is_told_to_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = folder.path().join("größe");
+    std::fs::create_dir(&lib).unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), lib.join("task.py")).unwrap();
+    let python_path = format!("environment.python_path={}", lib.display());
+    let mut command = supervisor(folder.path(), &["environment.id=python:task:Colours", &python_path]);
+    told(&command.arg("--check").env("PYTHONIOENCODING", "latin-1").output().unwrap());
+}
+
+#[test]
 fn several_seeds_find_modules_beside_the_configuration_that_was_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(python_support::folder().join("shapes.py"), folder.path().join("task.py")).unwrap();

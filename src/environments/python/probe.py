@@ -13,7 +13,8 @@ SILENCE_S = 2
 # What the environment prints must not mix with the answer.
 answer = os.dup(1)
 os.dup2(2, 1)
-request = json.load(sys.stdin)
+# As bytes: they are UTF-8, whatever the encoding of the user is.
+request = json.load(sys.stdin.buffer)
 # The current folder, which only `python -c` searches.
 sys.path[:] = [folder for folder in sys.path if folder]
 # What hangs while it is imported, as a plugin of Gymnasium's may, must not hold up who asks for ever either.

@@ -30,8 +30,6 @@ def is_of_the_interpreter(folder):
     """Whether a folder holds the standard library or was named by PYTHONPATH; the rest are packages of another Python."""
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
-    return (
-        folder in standard
-        or os.path.basename(folder) in ("lib-dynload", archive)
-        or folder in os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    )
+    # As `site` has written them into `sys.path`: absolute, and without a slash at the end.
+    named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return folder in standard or folder in named or os.path.basename(folder) in ("lib-dynload", archive)
