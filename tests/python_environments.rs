@@ -225,7 +225,12 @@ fn what_cannot_be_used_is_refused_by_name() {
         let other = request("python:shapes:ArrayForADict", "{}").examine().unwrap_err().to_string();
         assert!(other.contains("the observation array([0., 0....dtype=float32) is not one of the observation space, Dict("), "{other}");
         let message = refusal("python:shapes:NeedsAPackage");
-        assert!(message.contains("-m pip install \"no_such_package_anywhere\""), "{message}");
+        let told = "if it is yours, name its folder in environment.python_path, else install it:  ";
+        assert!(message.contains(told) && message.contains("-m pip install \"no_such_package_anywhere\"\n"), "{message}");
+        assert!(message.contains("    import no_such_package_anywhere.inside"), "{message}");
+        let message = refusal("python:shapes:NeedsANewerPackage");
+        assert!(message.contains("No module named 'numpy.no_such_module_of_it'\n") && message.contains("in __init__\n"), "{message}");
+        assert!(!message.contains("pip install"), "NumPy is there: {message}");
     });
 }
 
@@ -259,6 +264,7 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
             vector.step(shoal::environments::Actions::Continuous(&action)).unwrap();
             assert!((f64::from(vector.rewards()[0]) - expected).abs() < 1e-6, "{:?}", vector.rewards());
         }
+        request("python:shapes:Positive", "{}").examine().unwrap();
         let endless = request("python:shapes:make_endless", "{}").examine().unwrap().spec;
         assert_eq!((endless.time_limit_steps, endless.reward_threshold), (None, None));
         let narrow = request("python:shapes:Narrow", "{}").make().unwrap();
@@ -281,14 +287,23 @@ fn numbers_that_are_not_finite_are_named_with_their_place() {
             let message = faulty.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        let mut nothing = request("python:shapes:AnswersNothing", "{}").make().unwrap();
-        let mut observation = observe(&mut *nothing);
-        let message = nothing.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
-        assert!(message.contains("TypeError"), "{message}");
-        let mut old = request("python:shapes:OldStep", "{}").make().unwrap();
-        let mut observation = observe(&mut *old);
-        let message = old.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
-        assert!(message.contains("step() returned 4 values, not (observation, reward, terminated, truncated, info)"), "{message}");
+    });
+}
+
+#[test]
+fn what_any_step_returns_and_no_actor_can_read_is_named() {
+    in_prepared_process("what_any_step_returns_and_no_actor_can_read_is_named", || {
+        for (class, told) in [
+            ("AnswersNothing", "reward = None, which is no number"),
+            ("EndsWithANumber", "terminated = 1, which is neither True nor False"),
+            ("OldStep", "4 values, not (observation, reward, terminated, truncated, info)"),
+        ] {
+            // Made, not examined: as in a step of an actor, whose first ones were good.
+            let mut environment = request(&format!("python:shapes:{class}"), "{}").make().unwrap();
+            let mut observation = observe(&mut *environment);
+            let message = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap_err().to_string();
+            assert!(message.ends_with(&format!("in step 1 of an episode: TypeError: step() returned {told}")), "{message}");
+        }
     });
 }
 

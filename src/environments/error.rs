@@ -212,6 +212,21 @@ pub enum EnvironmentError {
         /// The command that installs it.
         command: String,
     },
+    /// A module is missing, and nobody here knows of which package, or whether it is the user's own.
+    #[error(
+        "`{id}` needs a module that is missing ({summary}); if it is yours, name its folder in environment.python_path, else install it:  \
+         {command}{}{traceback}", if traceback.is_empty() { "" } else { "\n" }
+    )]
+    MissingModule {
+        /// Environment.
+        id: String,
+        /// What Python said.
+        summary: Box<str>,
+        /// The command that installs a package of the module's name.
+        command: Box<str>,
+        /// The end of the traceback, the import last; empty where no call is the environment's own.
+        traceback: Box<str>,
+    },
     /// Python raised an exception.
     #[error("`{id}` raised an exception in {during}: {summary}{}{traceback}", if traceback.is_empty() { "" } else { "\n" })]
     Python {

@@ -30,6 +30,8 @@ SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "
 
 # Calls of a traceback that are shown; those before them are Gymnasium's wrappers, or deep in a recursion.
 INNERMOST_CALLS = 6
+# Files whose calls come before the environment's: this one, who runs it, and what imports modules.
+CALLING_FILES = ("<string>", "<shoal>", importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 
 class Refused(Exception):
@@ -287,7 +289,8 @@ class Bridge:
     def __init__(self, id, keyword_arguments, search_folders, drawn=False):
         self.environment = make(id, keyword_arguments, search_folders, drawn)
         numpy = importlib.import_module("numpy")
-        self.description = json.dumps(describe(self.environment))
+        description = describe(self.environment)
+        self.description = json.dumps(description)
         self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
         # What Rust reads, and the same memory in the environment's shape.
@@ -304,6 +307,7 @@ class Bridge:
             self.step_index = self.stepper(lambda index: indices[index])
         else:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
+            self.action_bounds = [numpy.array(description["action"]["box"][end], numpy.float32) for end in ("low", "high")]
             action, element = self.action_values.reshape(space.shape), space.dtype
             # A copy, because environments keep actions to compare them with the next.
             self.step_values = self.stepper(lambda: action.astype(element))
@@ -338,14 +342,18 @@ class Bridge:
         if hasattr(self, "step_index"):
             reward, terminated, truncated = self.step_index(0)
         else:
-            space = self.environment.action_space
-            self.action_values[...] = self.numpy.clip(0.0, space.low, space.high).ravel()
+            # Within the bounds that `describe` tells, as every action of an actor is.
+            self.action_values[...] = self.numpy.clip(0.0, *self.action_bounds)
             reward, terminated, truncated = self.step_values()
         self.check_finite("observation", self.observation_values)
-        # As an actor reads it: of arrays, those of no dimension are numbers.
+        self.check_answer(reward, terminated, truncated)
+        self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
+
+    def check_answer(self, reward, terminated, truncated):
+        """Refuses what an actor cannot read of the answer of a step."""
+        # Arrays are numbers if they have no dimension.
         if not isinstance(reward, numbers.Real) and not (isinstance(reward, self.numpy.ndarray) and reward.ndim == 0):
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
-        self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, (bool, self.numpy.bool_)):
                 raise TypeError(f"step() returned {name} = {flag!r}, which is neither True nor False")
@@ -389,9 +397,9 @@ class Bridge:
 
 
 def report(error):
-    """What is said of an exception, as JSON: its kind, its line, and the end of its traceback without the frames of this file."""
+    """What is said of an exception, as JSON: its kind, its line, and the end of its traceback from the environment's first call on."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in ("<string>", __file__):
+    while frames is not None and frames.tb_frame.f_code.co_filename in CALLING_FILES:
         frames = frames.tb_next
     lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     answer = {
@@ -406,8 +414,16 @@ def report(error):
     elif errors is not None and isinstance(error, errors.DependencyNotInstalled):
         answer.update(kind="missing", advice=install_command(package_in(str(error))))
     elif isinstance(error, ModuleNotFoundError) and error.name:
-        answer.update(kind="missing", advice=install_command(package_of(error.name.partition(".")[0])))
+        module = error.name.partition(".")[0]
+        if is_missing(module):
+            kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
+            answer.update(kind=kind, advice=install_command(package_of(module)))
     return json.dumps(answer)
+
+
+def is_missing(module):
+    """Whether there is no module of that name, which has no dot: of one that is there, only a submodule may be missing."""
+    return module not in sys.modules and importlib.util.find_spec(module) is None
 
 
 def package_in(message):

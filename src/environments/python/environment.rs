@@ -2,6 +2,7 @@
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::description::Description;
 use super::interpreter::{self, error_of};
@@ -144,7 +145,7 @@ impl Environment for PythonEnvironment {
                 (Action::Continuous(_), _, _) => unreachable!("the space has refused it"),
             };
             self.observation.copy_to(py, &mut observation)?;
-            answer.extract::<(f64, bool, bool)>()
+            answer.extract::<(f64, bool, bool)>().map_err(|error| self.unreadable(py, answer, error))
         });
         let (reward, terminated, truncated) = result.map_err(|error| Python::attach(|py| error_of(py, &error, &self.spec.id, during)))?;
         self.check_observation(&observation, during)?;
@@ -165,6 +166,14 @@ impl Environment for PythonEnvironment {
 }
 
 impl PythonEnvironment {
+    /// Why the answer of a step cannot be read: what of it is of a wrong type, or else the `error` of whoever read it.
+    #[cold]
+    fn unreadable<'py>(&self, py: Python<'py>, answer: Bound<'py, PyAny>, error: PyErr) -> PyErr {
+        let arguments = answer.cast_into::<PyTuple>().map_err(PyErr::from);
+        let checked = arguments.and_then(|arguments| self.bridge.bind(py).call_method1("check_answer", arguments));
+        checked.err().unwrap_or(error)
+    }
+
     fn draws_nothing(&self) -> EnvironmentError {
         EnvironmentError::NoPicture { id: self.spec.id.clone() }
     }

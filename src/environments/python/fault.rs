@@ -22,6 +22,8 @@ enum Kind {
     Refused,
     /// A package that is not installed; the advice is the command that installs it.
     Missing,
+    /// A module that is in no package known here: one of the user's own, or of a package that the advice would install.
+    Unknown,
 }
 
 impl Fault {
@@ -35,6 +37,9 @@ impl Fault {
                 EnvironmentError::Unusable { id, reason }
             }
             Kind::Missing => EnvironmentError::MissingPackage { id, summary, command: advice },
+            Kind::Unknown => {
+                EnvironmentError::MissingModule { id, summary: summary.into(), command: advice.into(), traceback: traceback.into() }
+            }
             Kind::Raised => EnvironmentError::Python { id, during, summary: summary.into(), traceback: traceback.into() },
         }
     }

@@ -109,6 +109,11 @@ class AnswersNothing(Shown):
         return self.observation, None, False, False, {}
 
 
+class EndsWithANumber(Shown):
+    def step(self, action):
+        return self.observation, 0.0, 1, False, {}
+
+
 class OldStep(Shown):
     def step(self, action):
         return self.observation, 0.0, False, {}
@@ -129,6 +134,11 @@ def make_endless():
 class NeedsAPackage(Shown):
     def __init__(self):
         import no_such_package_anywhere.inside  # noqa: F401
+
+
+class NeedsANewerPackage(Shown):
+    def __init__(self):
+        import numpy.no_such_module_of_it  # noqa: F401
 
 
 class Configured(Shown):
@@ -156,6 +166,12 @@ class Literal:
     def step(self, action):
         assert self.action_space.contains(action), f"{action!r} is not in {self.action_space!r}"
         return numpy.zeros(2, numpy.float32), float(action.sum()), False, False, {}
+
+
+class Positive(Literal):
+    """0 is no action of it, and neither is its lower bound once that is rounded to 32 bits."""
+
+    action_space = Box(numpy.array([0.7, 0.7]), numpy.array([2.0, 2.0]), dtype=numpy.float64)
 
 
 class Narrow(Shown):
