@@ -101,6 +101,32 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
 }
 
 #[test]
+fn an_environment_that_is_set_aside_stands_still_until_the_next_reset_and_changes_nothing_for_others() -> Result<(), EnvironmentError> {
+    let mut all = vector("CartPole-v1", 3)?;
+    let mut some = vector("CartPole-v1", 3)?;
+    let width = all.spec().observation.len();
+    for round in 0..2 {
+        all.reset(round)?;
+        some.reset(round)?;
+        assert_eq!(some.observations(), all.observations(), "a reset brings it back");
+        some.set_aside(1);
+        let first: Vec<f32> = some.observations().row(1, width).as_f32().unwrap().to_vec();
+        let mut stepped = 0;
+        for step in 0..100 {
+            all.step(Actions::Discrete(&[step % 2; 3]))?;
+            some.step_each(Actions::Discrete(&[step % 2; 3]), || stepped += 1, || ())?;
+            for index in [0, 2] {
+                assert_eq!(some.observations().row(index, width), all.observations().row(index, width));
+            }
+            assert_eq!(some.observations().row(1, width).as_f32(), Some(&*first));
+            assert!(some.finished_episodes().iter().all(|episode| episode.environment != 1));
+        }
+        assert_eq!(stepped, 2 * 100);
+    }
+    Ok(())
+}
+
+#[test]
 fn environments_of_one_vector_and_of_neighbouring_seeds_start_apart() -> Result<(), EnvironmentError> {
     let mut starts = Vec::new();
     for seed in 0..4 {

@@ -41,6 +41,8 @@ pub struct VectorEnvironment {
     truncated: Vec<bool>,
     returns: Vec<f64>,
     lengths_steps: Vec<u32>,
+    /// Which of them are not stepped until the next reset.
+    set_aside: Vec<bool>,
     /// Environments whose episode ended in the last step.
     ended: Vec<usize>,
     finished: Vec<FinishedEpisode>,
@@ -72,6 +74,7 @@ impl VectorEnvironment {
             truncated: vec![false; count],
             returns: vec![0.0; count],
             lengths_steps: vec![0; count],
+            set_aside: vec![false; count],
             ended: Vec::with_capacity(count),
             finished: Vec::with_capacity(count),
             needs_reset: Some("before its first reset"),
@@ -119,13 +122,20 @@ impl VectorEnvironment {
         self.truncated.fill(false);
         self.returns.fill(0.0);
         self.lengths_steps.fill(0);
+        self.set_aside.fill(false);
         self.ended.clear();
         self.finished.clear();
         self.needs_reset = None;
         Ok(())
     }
 
-    /// Step every environment, and reset those whose episode ended.
+    /// Step the environment at `index` no more until [`Self::reset`], since nobody needs its episodes. Its action is still to be given, and
+    /// what it last observed and was rewarded with stays in its row.
+    pub fn set_aside(&mut self, index: usize) {
+        self.set_aside[index] = true;
+    }
+
+    /// Step every environment that is not [set aside](Self::set_aside), and reset those whose episode ended.
     ///
     /// # Errors
     /// - [`EnvironmentError::ActionCount`] and [`EnvironmentError::InvalidAction`] before anything was stepped;
@@ -156,14 +166,12 @@ impl VectorEnvironment {
         match actions {
             Actions::Discrete(indices) => {
                 for (environment, &index) in indices.iter().enumerate() {
-                    before_step();
-                    self.step_one(environment, Action::Discrete(index as usize))?;
+                    self.step_one(environment, Action::Discrete(index as usize), &mut before_step)?;
                 }
             }
             Actions::Continuous(values) => {
                 for (environment, action) in values.chunks_exact(values.len() / self.len()).enumerate() {
-                    before_step();
-                    self.step_one(environment, Action::Continuous(action))?;
+                    self.step_one(environment, Action::Continuous(action), &mut before_step)?;
                 }
             }
         }
@@ -229,7 +237,11 @@ impl VectorEnvironment {
         Err(EnvironmentError::ActionCount { id: self.spec.id.clone(), environments, given, expected })
     }
 
-    fn step_one(&mut self, index: usize, action: Action<'_>) -> Result<(), EnvironmentError> {
+    fn step_one(&mut self, index: usize, action: Action<'_>, before: &mut impl FnMut()) -> Result<(), EnvironmentError> {
+        if self.set_aside[index] {
+            return Ok(());
+        }
+        before();
         let observation = self.successors.row_mut(index, self.observation_len);
         let step = self.environments[index].step(action, observation)?;
         let during = Moment::Step(self.lengths_steps[index] + 1);

@@ -82,7 +82,8 @@ pub fn exploration(config: &Config) -> f32 {
 /// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first; `go_on` is asked before every
 /// step and may end it early with fewer episodes.
 ///
-/// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones.
+/// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones. An environment that has played
+/// its share is not stepped any more.
 ///
 /// # Errors
 /// An environment fails, or gives a number that is not finite.
@@ -108,6 +109,9 @@ pub fn play(
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {
+        for (index, _) in left.iter().enumerate().filter(|(_, left)| **left == 0) {
+            environments.set_aside(index);
+        }
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
@@ -116,11 +120,9 @@ pub fn play(
         pace.step(environments, actions.for_environments(), sign_of_life)?;
         pace.took(begun.elapsed());
         for episode in environments.finished_episodes() {
-            if left[episode.environment] > 0 {
-                left[episode.environment] -= 1;
-                played.returns.push(episode.episode_return);
-                played.lengths.push(u64::from(episode.length_steps));
-            }
+            left[episode.environment] -= 1;
+            played.returns.push(episode.episode_return);
+            played.lengths.push(u64::from(episode.length_steps));
         }
     }
     Ok(played)
@@ -206,17 +208,6 @@ impl<'a> Evaluator<'a> {
         self.attempts.number().is_some() || self.best.is_none_or(|best| mean > best.return_mean)
     }
 
-    /// Whether such episodes, as the attempt of that number, prove the goal.
-    fn proves_goal(&self, statistics: &ReturnStatistics, attempt: u64) -> bool {
-        proven_return(statistics, attempt).zip(self.run.config.run.stop_eval_return).is_some_and(|(proven, goal)| proven >= goal)
-    }
-
-    /// Whether those of the best weights would do so, too.
-    fn best_prove_goal(&self, attempt: u64) -> bool {
-        let statistics = |best: WeightsEvaluation| ReturnStatistics::of_interval(best.episodes, best.return_mean, best.return_ci95_low);
-        self.best.map(statistics).is_some_and(|statistics| self.proves_goal(&statistics, attempt))
-    }
-
     /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they solve the task or are
     /// the best.
     fn confirm(&mut self, routine: Evaluation) -> Result<Option<EvaluationReport>, RoleError> {
@@ -227,17 +218,20 @@ impl<'a> Evaluator<'a> {
         };
         let Some(Episodes { returns, lengths }) = self.play(run.config.evaluator.confirm_episodes, go_on)? else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
-        let (mut confirmation, mut unsaved) = (Evaluation { kind, returns, lengths, ..routine }, None);
+        let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
+        let mut unsaved = None;
         let statistics = confirmation.statistics();
-        let attempt = self.attempts.number();
-        confirmation.confirms_goal = attempt.is_some_and(|attempt| self.proves_goal(&statistics, attempt));
+        let of_best = |best: WeightsEvaluation| ReturnStatistics::of_interval(best.episodes, best.return_mean, best.return_ci95_low);
+        let goal = run.config.run.stop_eval_return;
+        confirmation.confirms_goal = self.attempts.proves_goal(&statistics, goal);
+        let best_would_confirm = self.best.is_some_and(|best| self.attempts.proves_goal(&of_best(best), goal));
         self.attempts.decide(confirmation.confirms_goal);
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
         let are_better = found.and_then(low) > self.best.and_then(low);
-        // What solved the task is kept, also where the best weights have a higher lower end and still do not prove as much.
-        let solve_alone = confirmation.confirms_goal && !attempt.is_some_and(|attempt| self.best_prove_goal(attempt));
-        if are_better || solve_alone {
+        // The best weights may have a higher lower end of the 95 % interval, and still not prove the goal with the smaller error that a later
+        // attempt is granted: then what solved the task is kept instead.
+        if are_better || confirmation.confirms_goal && !best_would_confirm {
             let metadata = WeightsMetadata {
                 algorithm: run.algorithm.name().into(),
                 environment: run.environment.id.clone(),
@@ -303,19 +297,21 @@ pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSen
             std::thread::sleep(Duration::from_millis(5).min(interval.max(Duration::from_millis(1))));
         }
     }
-    if solved {
-        return evaluator.leave();
+    if !solved {
+        // The learners publish once more when they leave; what they reached deserves a score too.
+        let patience = Instant::now() + LEAVING_PATIENCE;
+        while learners_live(run) && Instant::now() < patience && !is_called_off(run) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        evaluator.evaluate(reports, || {
+            run.process.enter(Phase::Evaluate);
+            !is_called_off(run)
+        })?;
     }
-    // The learners publish once more when they leave; what they reached deserves a score too.
-    let patience = Instant::now() + LEAVING_PATIENCE;
-    while learners_live(run) && Instant::now() < patience && !is_called_off(run) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    evaluator.evaluate(reports, || {
-        run.process.enter(Phase::Evaluate);
-        !is_called_off(run)
-    })?;
-    evaluator.leave()
+    evaluator.leave()?;
+    // Only its environments are still to be closed, which may take long: whoever waits for the evaluator need not wait for that.
+    run.process.enter(Phase::Leaving);
+    Ok(())
 }
 
 /// Whether nobody wants to know any more: the run was interrupted, or its replay is damaged. Its end by itself is no reason.
@@ -330,16 +326,18 @@ fn learners_live(run: &Run<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
     use std::sync::Mutex;
 
     use rand::Rng;
 
     use super::*;
     use crate::algorithms::ActionMut;
-    use crate::environments::registry;
+    use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, registry};
     use crate::experience::Choice;
     use crate::networks::Network;
-    use crate::values::Values;
+    use crate::values::{Values, ValuesMut};
 
     /// Keeps the first number that it draws.
     struct Drawing(Mutex<Option<u64>>);
@@ -373,5 +371,47 @@ mod tests {
         play(&mut environments, &mut policy, 1, seed, 1.0, || true).unwrap();
         let drawn = policy.0.into_inner().unwrap().expect("it has acted");
         assert_ne!(drawn, Random::seed_from_u64(seed).next_u64());
+    }
+
+    /// Has episodes of `length_steps`, and counts the steps of all that it shares `steps` with.
+    struct Counting {
+        spec: EnvironmentSpec,
+        length_steps: u32,
+        elapsed_steps: u32,
+        steps: Rc<Cell<u32>>,
+    }
+
+    impl Environment for Counting {
+        fn spec(&self) -> &EnvironmentSpec {
+            &self.spec
+        }
+
+        fn reset(&mut self, _seed: Option<u64>, _observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+            self.elapsed_steps = 0;
+            Ok(())
+        }
+
+        fn step(&mut self, _action: Action<'_>, _observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
+            self.elapsed_steps += 1;
+            self.steps.set(self.steps.get() + 1);
+            Ok(Step { reward: 1.0, terminated: self.elapsed_steps == self.length_steps, truncated: false })
+        }
+    }
+
+    #[test]
+    fn an_environment_that_has_played_its_share_is_not_stepped_while_others_play() {
+        let steps = Rc::new(Cell::new(0));
+        let of_length = |length_steps| -> Box<dyn Environment> {
+            Box::new(Counting { spec: registry::spec("CartPole-v1").unwrap(), length_steps, elapsed_steps: 0, steps: Rc::clone(&steps) })
+        };
+        let mut environments = VectorEnvironment::new([300, 20, 10].map(of_length).into()).unwrap();
+        let mut policy = Drawing(Mutex::new(None));
+        let played = play(&mut environments, &mut policy, 4, 7, 0.0, || true).unwrap();
+        assert_eq!(played.lengths, [10, 20, 300, 300]);
+        assert_eq!(steps.get(), 2 * 300 + 20 + 10);
+        // Fewer episodes than environments, of which those that have played take part again.
+        let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
+        assert_eq!(played.lengths, [20, 300]);
+        assert_eq!(steps.get(), 3 * 300 + 2 * 20 + 10);
     }
 }

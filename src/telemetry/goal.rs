@@ -50,7 +50,13 @@ impl Attempts {
         self.has_reached_goal.then_some(self.failed + 1)
     }
 
-    /// Takes in a confirmation, and returns whether it was an attempt that failed.
+    /// Whether a confirmation with these `statistics` of what was proposed last would be an attempt that proves the goal.
+    pub fn proves_goal(self, statistics: &ReturnStatistics, goal: Option<f64>) -> bool {
+        let proven = self.number().and_then(|attempt| proven_return(statistics, attempt));
+        proven.zip(goal).is_some_and(|(proven, goal)| proven >= goal)
+    }
+
+    /// Take in a confirmation. Returns whether it was an attempt that failed.
     pub fn decide(&mut self, confirms_goal: bool) -> bool {
         let has_failed = std::mem::take(&mut self.has_reached_goal) && !confirms_goal;
         self.failed += u64::from(has_failed);

@@ -76,7 +76,7 @@ pub(super) struct EvaluationLine {
     /// Whether the evaluation made the weights the best so far.
     pub(super) is_best: bool,
     /// Whether the evaluation confirmed the goal of the run.
-    pub(super) confirms_goal: bool,
+    confirms_goal: bool,
     /// The weights that were played, and the figures of their episodes.
     #[serde(flatten)]
     pub(super) weights: EvaluatedWeights,

@@ -26,11 +26,12 @@ impl Remembered {
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();
-        for EvaluationLine { weights, is_best, confirms_goal, .. } in jsonl::read(&folder.evaluations()) {
+        for EvaluationLine { weights, is_best, .. } in jsonl::read(&folder.evaluations()) {
             remembered.take_in(weights, is_best);
             match weights.kind {
                 EvaluationKind::Routine => attempts.propose(weights.statistics.return_mean, goal),
-                EvaluationKind::Confirmation => _ = attempts.decide(confirms_goal),
+                // The line says whether it confirmed the goal of its time, which may have been another.
+                EvaluationKind::Confirmation => _ = attempts.decide(attempts.proves_goal(&weights.statistics, goal)),
             }
         }
         Self { unconfirmed: attempts.failed(), ..remembered }
@@ -43,5 +44,29 @@ impl Remembered {
         if is_best {
             self.best = self.newest;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Evaluation;
+    use super::*;
+
+    #[test]
+    fn whether_an_attempt_failed_is_judged_by_the_goal_that_a_run_goes_on_with() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "run", "").unwrap();
+        let mut lines = jsonl::JsonLines::open(&folder.evaluations(), false).unwrap();
+        for kind in [EvaluationKind::Routine, EvaluationKind::Confirmation] {
+            // The goal of its time was 190, and the 95 % interval begins at 193.7.
+            let confirms_goal = kind == EvaluationKind::Confirmation;
+            let evaluation = Evaluation { kind, confirms_goal, returns: vec![194.0, 195.0, 196.0, 195.0], ..Evaluation::default() };
+            lines.append(&EvaluationLine::from(&evaluation)).unwrap();
+        }
+        let unconfirmed = |goal| Remembered::of_files(&folder, goal, 0).unconfirmed;
+        assert_eq!(unconfirmed(None), 0, "nothing was attempted");
+        assert_eq!(unconfirmed(Some(160.0)), 0, "it proves a lower goal, too");
+        assert_eq!(unconfirmed(Some(194.9)), 1, "it reached a higher one and does not prove it");
+        assert_eq!(unconfirmed(Some(200.0)), 0, "nor was that reached");
     }
 }
