@@ -161,6 +161,19 @@ fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_
 }
 
 #[test]
+fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
+    let evaluated = ["evaluator.enabled=true", "evaluator.episodes=32", "run.stop_env_steps=400"];
+    let mut run = start_faulty("close slowly", "", &evaluated);
+    assert!(run.wait().success(), "{}", run.output());
+    let log = run.log();
+    let told = "evaluator 0, which was asked to leave, did not close its environments in time and was killed (after evaluating); nothing of \
+                the run is lost";
+    assert!(log.lines().any(|line| line.ends_with(told)), "{log}");
+    assert!(!run.lines("evaluations.jsonl").is_empty(), "{log}");
+    run.assert_nothing_left();
+}
+
+#[test]
 fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     let closing = failure_of(start_faulty("exit", "", &[]));
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");

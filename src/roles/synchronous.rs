@@ -74,6 +74,7 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
             learner.leave();
             if evaluator.evaluate(reports, || goes_on(run))? {
                 evaluator.leave()?;
+                run.process.enter(Phase::Leaving);
                 return Ok(End::OfRun);
             }
         }
@@ -91,6 +92,8 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
         evaluator.evaluate(reports, || goes_on(run))?;
         evaluator.leave()?;
     }
+    // Only environments are still to be closed.
+    run.process.enter(Phase::Leaving);
     Ok(End::OfRun)
 }
 

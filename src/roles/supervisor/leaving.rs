@@ -44,15 +44,16 @@ impl Leaving {
         now >= self.deadline
     }
 
-    /// The signal for a process of this role that is still there at `now`, if any.
-    pub(super) fn signal(&self, role: Role, now: Instant) -> Option<Signal> {
+    /// What a process of this role that is still there is sent at `now`. `closing` is for how long it has done nothing but close its
+    /// environments, if that is all it still does: nothing of the run waits for it.
+    pub(super) fn signal(&self, role: Role, closing: Option<Duration>, now: Instant) -> Option<Signal> {
         let deadline = match role {
             _ if role.evaluates() => self.evaluation_deadline,
             // Nobody waits for a visualizer, not even at the end.
             Role::Visualizer => self.began + SHOWING_PATIENCE,
             _ => self.deadline,
         };
-        match now >= deadline {
+        match now >= deadline || closing.is_some_and(|time| time >= LEAVING_PATIENCE) {
             true => Some(Signal::SIGKILL),
             false => (role.evaluates() && !self.evaluation_wanted).then_some(Signal::SIGTERM),
         }
@@ -66,7 +67,15 @@ mod tests {
     fn after(reason: &StopReason, seconds: u64) -> [Option<Signal>; 2] {
         let start = Instant::now();
         let leaving = Leaving::new(reason, start);
-        [Role::Learner, Role::Evaluator].map(|role| leaving.signal(role, start + Duration::from_secs(seconds)))
+        [Role::Learner, Role::Evaluator].map(|role| leaving.signal(role, None, start + Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn an_evaluator_that_only_closes_its_environments_has_no_more_time_for_it_than_others() {
+        let start = Instant::now();
+        let leaving = Leaving::new(&StopReason::StepLimit, start);
+        let signal = |closing_s| leaving.signal(Role::Evaluator, Some(Duration::from_secs(closing_s)), start + Duration::from_secs(20));
+        assert_eq!((signal(9), signal(10)), (None, Some(Signal::SIGKILL)));
     }
 
     #[test]
@@ -88,7 +97,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut leaving = Leaving::new(&StopReason::StepLimit, start);
         (20..25).for_each(|second| leaving.interrupt(at(second)));
-        assert_eq!(leaving.signal(Role::Evaluator, at(25)), Some(Signal::SIGTERM));
-        assert_eq!(leaving.signal(Role::Evaluator, at(30)), Some(Signal::SIGKILL));
+        assert_eq!(leaving.signal(Role::Evaluator, None, at(25)), Some(Signal::SIGTERM));
+        assert_eq!(leaving.signal(Role::Evaluator, None, at(30)), Some(Signal::SIGKILL));
     }
 }

@@ -67,6 +67,10 @@ class Faulty(gymnasium.Env):
     def render(self):
         return numpy.full((16, 16, 3), self.steps % 256, numpy.uint8)
 
+    def close(self):
+        if self.how == "close slowly":
+            time.sleep(1)
+
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)
 

@@ -23,6 +23,8 @@ struct Exit {
     planned: PlannedProcess,
     /// Whether the process failed by itself: nobody killed it.
     is_own_fault: bool,
+    /// It had done all that it was for, and only closed its environments.
+    was_closing: bool,
     pid: i32,
     repaired: Repair,
     who: String,
@@ -50,7 +52,7 @@ impl Session {
             // Nothing is said of other processes: what they had staged is saved, and nobody misses them any more.
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
-                let lost = loss_at_end(role, self.leader_of_all());
+                let lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
                 self.tell_without_replacement(&exit, death, dismissed, &lost);
             }
             return Ok(());
@@ -80,7 +82,11 @@ impl Session {
         let Exit { who, work, .. } = exit;
         let asked = if dismissed.is_some() { ", which was asked to leave," } else { "" };
         let was_late = dismissed.is_some_and(|dismissal| dismissal.was_killed) && death.ending.signal() == Some(Signal::SIGKILL);
-        let how = if was_late { "did not leave in time and was killed" } else { &exit.how };
+        let how = match (was_late, exit.was_closing) {
+            (true, true) => "did not close its environments in time and was killed",
+            (true, false) => "did not leave in time and was killed",
+            (false, _) => &exit.how,
+        };
         self.sinks.event(&with_details(format!("{who}{asked} {how} (after {work}); {cost}"), &exit.details));
     }
 
@@ -95,8 +101,11 @@ impl Session {
         let slot = self.segment.processes().slot(planned.slot);
         let (how, details) = death.describe(&slot.last_words());
         let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
+        let was_leaving = slot.phase() == Some(Phase::Leaving);
         let exit = Exit {
-            is_own_fault: death.is_own_fault() || death.ending.is_orderly() && slot.phase() != Some(Phase::Leaving),
+            is_own_fault: death.is_own_fault() || death.ending.is_orderly() && !was_leaving,
+            // Others publish or stage what they have while they leave.
+            was_closing: was_leaving && planned.role.evaluates(),
             pid: death.pid.as_raw(),
             repaired,
             who: planned.name(),

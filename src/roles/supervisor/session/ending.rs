@@ -4,12 +4,14 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
+use super::super::hang::silence;
 use super::super::leaving::Leaving;
 use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;
 use crate::segment::control::RunState;
+use crate::segment::processes::Phase;
 use crate::segment::system;
 use crate::telemetry::StopReason;
 
@@ -63,7 +65,9 @@ impl Session {
                 leaving.interrupt(now);
             }
             for watched in &mut self.watched {
-                match leaving.signal(watched.planned.role, now) {
+                let slot = self.segment.processes().slot(watched.planned.slot);
+                let closing = (slot.phase() == Some(Phase::Leaving)).then(|| silence(slot));
+                match leaving.signal(watched.planned.role, closing, now) {
                     Some(Signal::SIGKILL) => watched.kill_as_late(),
                     Some(signal) => watched.signal(signal),
                     None => {}
