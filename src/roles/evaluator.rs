@@ -23,7 +23,7 @@ use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use crate::segment::system;
-use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, proven_return};
+use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
