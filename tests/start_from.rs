@@ -325,7 +325,7 @@ fn another_environment_fits_if_its_observations_and_actions_do_whatever_the_rest
     catalogue.add_environment("Plain2-v0", || Ok(Native::new(Plain::<2>))).unwrap();
     catalogue.add_environment("Plain3-v0", || Ok(Native::new(Plain::<3>))).unwrap();
     let dqn = learned(&[]);
-    let ppo = ended(start_preset("cartpole_ppo", &[&TO_A_CHECKPOINT[..], &["run.stop_eval_return=\"none\""]].concat()));
+    let ppo = ended(start_preset("cartpole_ppo", &[TO_A_CHECKPOINT, &["run.stop_eval_return=\"none\""]].concat()));
     let small: Vec<&str> = SMALL.iter().copied().filter(|change| !change.starts_with("algorithm.")).collect();
     for (source, file, changes) in [
         (&dqn, "cartpole_dqn", &[&small[..], &["algorithm.n_step=2", "algorithm.gamma=0.5", "replay.capacity=3000"]].concat()),
