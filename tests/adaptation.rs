@@ -21,16 +21,16 @@ use run::Run;
 use shapes::{Shape, Start};
 use shoal::adaptation::{Hold, Objective};
 
-/// Searches of every shape, each with noise of its own.
+/// Searches for each shape, each with noise of its own.
 const SEARCHES: u64 = 100;
-/// Of those, as many have to find what there is to find.
+/// How many of [`SEARCHES`] must succeed.
 const MUST_FIND: usize = 95;
-/// The same of any one shape, where it is of all of them together. From the worst corner a search takes so many steps that chance has its
-/// part: with other seeds a hundred searches of a shape find up to six more or less.
+/// How many searches of any one shape must succeed where only all shapes together must reach [`MUST_FIND`]. From the worst corner a search
+/// takes so many steps that chance plays a part: with other seeds, up to six more or fewer of a hundred searches of a shape succeed.
 const MUST_FIND_OF_ANY: usize = 90;
 /// Windows within which a first search has to end.
 const LONGEST_SEARCH_WINDOWS: usize = 5_000;
-/// A search that ends within so much of the best has found it, wherever that is.
+/// Share of the best objective at which a search has found the best, whatever the setting.
 const GOOD: f64 = 0.9;
 
 /// What the searches of one shape found.
@@ -38,7 +38,7 @@ const GOOD: f64 = 0.9;
 struct Found {
     /// Searches that ended at the best setting or a turn away from it.
     near_best: usize,
-    /// The same with any setting within 5 % of the best.
+    /// Searches that ended at any setting within 5 % of the best, or a turn away from it.
     near_alike: usize,
     /// Objective at the end, as a share of the best, ascending.
     shares: Vec<f64>,
@@ -86,18 +86,18 @@ fn a_search_from_the_worst_corner_ends_nearly_as_fast_as_the_best() {
 }
 
 #[test]
-fn so_does_one_whose_sides_may_be_ahead_of_each_other_for_longer_than_a_trial() {
+fn a_search_ends_nearly_as_fast_as_the_best_with_error_bands_wider_than_a_trial() {
     assert_fast(&shapes::with_bands(), Start::Auto, MUST_FIND);
     assert_fast(&shapes::with_bands(), Start::Lowest, MUST_FIND_OF_ANY);
 }
 
 #[test]
-fn so_does_one_of_a_run_that_learns_from_each_batch_in_a_burst_of_updates() {
+fn a_search_ends_nearly_as_fast_as_the_best_in_runs_that_learn_in_bursts() {
     assert_fast(&shapes::in_bursts(), Start::Auto, MUST_FIND);
     assert_fast(&shapes::in_bursts(), Start::Lowest, MUST_FIND);
 }
 
-/// Of each shape `least` searches end fast, and of all together as many as have to.
+/// Asserts that `least` searches of each shape, and [`MUST_FIND`] on average over the shapes, end nearly as fast as the best.
 fn assert_fast(shapes: &[Shape], start: Start, least: usize) {
     let mut all = 0;
     for shape in shapes {

@@ -20,14 +20,14 @@ use shoal::metrics::{Metric, Tally};
 const OBSERVATIONS: usize = 5;
 const CHOICES: usize = 4;
 const ELEMENTS: usize = 3;
-/// More than one block and not a whole number of them, so that taking a batch in blocks is tested too.
+/// More than one block, and not a whole number of blocks, so that taking a batch in blocks is tested too.
 const ROWS: usize = 300;
 /// One block: a GPU takes whole batches, for which noise is drawn in another order than block after block.
 const ROWS_ON_GPU: usize = 256;
 /// Enough for a delayed policy and for target networks that follow at an interval to move more than once.
 const UPDATES: u64 = 4;
 const LEARNING_RATE: f32 = 1e-2;
-/// Largest difference, relative to the largest element of its kind. The reference has f64, the algorithms f32 with a rounding
+/// Largest difference, relative to the largest element of the same part. The reference has f64, the algorithms f32 with a rounding
 /// error of 6e-8 per operation and hundreds of operations behind each number; 2.1e-5 was measured at most. A wrong sign,
 /// factor, mask, weight or order gives more than 1e-3.
 const TOLERANCE: f64 = 1e-4;
@@ -114,12 +114,12 @@ fn check(name: &str, change: impl Fn(&mut Config)) {
 }
 
 #[test]
-fn dqn_is_that_of_the_papers() {
+fn dqn_makes_the_update_of_the_reference() {
     check("dqn", |_| ());
 }
 
 #[test]
-fn dqn_with_every_variant_is_that_of_the_papers() {
+fn dqn_with_every_variant_makes_the_update_of_the_reference() {
     for (double, dueling, loss) in [(false, false, Loss::Mse), (false, true, Loss::Huber), (true, true, Loss::Mse)] {
         check("dqn", |config| {
             (config.algorithm.double, config.network.dueling, config.algorithm.loss) = (double, dueling, Some(loss));
@@ -130,19 +130,19 @@ fn dqn_with_every_variant_is_that_of_the_papers() {
 }
 
 #[test]
-fn dqn_with_softly_moving_targets_is_that_of_the_papers() {
+fn dqn_with_softly_moving_targets_makes_the_update_of_the_reference() {
     check("dqn", |config| {
         (config.algorithm.target_interval_updates, config.algorithm.target_tau) = (Some(1), Some(0.3));
     });
 }
 
 #[test]
-fn ddpg_is_that_of_the_paper() {
+fn ddpg_makes_the_update_of_the_reference() {
     check("ddpg", |_| ());
 }
 
 #[test]
-fn ddpg_with_every_setting_is_that_of_the_paper() {
+fn ddpg_with_every_setting_makes_the_update_of_the_reference() {
     check("ddpg", |config| {
         config.algorithm.loss = Some(Loss::Huber);
         (config.algorithm.target_interval_updates, config.algorithm.target_tau) = (Some(2), Some(0.3));
@@ -152,12 +152,12 @@ fn ddpg_with_every_setting_is_that_of_the_paper() {
 }
 
 #[test]
-fn td3_is_that_of_the_paper() {
+fn td3_makes_the_update_of_the_reference() {
     check("td3", |_| ());
 }
 
 #[test]
-fn td3_with_every_setting_is_that_of_the_paper() {
+fn td3_with_every_setting_makes_the_update_of_the_reference() {
     check("td3", |config| {
         config.algorithm.loss = Some(Loss::Huber);
         config.algorithm.policy_delay_updates = 3;
@@ -168,12 +168,12 @@ fn td3_with_every_setting_is_that_of_the_paper() {
 }
 
 #[test]
-fn sac_with_a_learned_temperature_is_that_of_the_paper() {
+fn sac_with_a_learned_temperature_makes_the_update_of_the_reference() {
     check("sac", |_| ());
 }
 
 #[test]
-fn sac_with_every_setting_is_that_of_the_paper() {
+fn sac_with_every_setting_makes_the_update_of_the_reference() {
     check("sac", |config| {
         config.algorithm.loss = Some(Loss::Huber);
         (config.algorithm.target_interval_updates, config.algorithm.target_tau) = (Some(2), Some(0.3));
@@ -184,7 +184,7 @@ fn sac_with_every_setting_is_that_of_the_paper() {
 }
 
 #[test]
-fn sac_with_a_fixed_temperature_is_that_of_the_paper() {
+fn sac_with_a_fixed_temperature_makes_the_update_of_the_reference() {
     // Without any entropy too.
     for temperature in [0.15, 0.0] {
         check("sac", |config| config.algorithm.entropy_temperature = Some(temperature));

@@ -16,7 +16,7 @@ use shoal::replay::Batch;
 
 const WEIGHT: f32 = 0.5;
 const LARGEST_WEIGHT: f32 = 2.0;
-/// Of a few operations in f32.
+/// Rounding error of a few operations in f32.
 const TOLERANCE: f64 = 2e-6;
 
 /// A learner of one transition.
@@ -108,7 +108,7 @@ impl Lesson {
         self.learning.gradient(&self.batch, &mut self.random, &mut self.gradient)
     }
 
-    /// Apply what was found, and return everything that the learner keeps.
+    /// Apply the gradient in `found`, and return everything that the learner keeps.
     fn apply(&mut self, mut found: Share) -> Vec<f32> {
         self.learning.apply(&mut self.gradient, &mut found, 0.1);
         state(&*self.algorithm, &*self.learning)

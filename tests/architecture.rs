@@ -83,7 +83,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
 const SHARED_BY_ROLES: [&str; 4] = ["run", "environments", "newest_parameters", "pace"];
 
-/// The only roles that are made of others, and of which: whoever forks the roles, and whoever plays several of them.
+/// The only roles that may name other roles, and which: the one that forks them, and those that play several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
     ("supervisor", &["actor", "learner", "evaluator", "synchronous", "visualizer"]),
     ("synchronous", &["actor", "learner", "evaluator"]),
@@ -92,11 +92,11 @@ const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
     ("visualizer", &["evaluator"]),
 ];
 
-/// The room of the command line, and the packages that are for it alone: arguments, and errors without types.
+/// The room of the command line, and the packages that only it may name: arguments, and errors without types.
 const PROGRAM: (&str, &[&str]) = ("src/program/", &["clap", "clap_complete", "anyhow"]);
 
-/// What asks a GPU's driver, the package and the module around it, each with the room that it is for alone. Who has asked must not fork, as
-/// the supervisor does: it finds GPUs in the driver's files, and so does `doctor`.
+/// The package and the module that ask a GPU's driver, each with the only room that may name it. A process that has asked must not fork. The
+/// supervisor forks, so it finds GPUs in the driver's files, as `doctor` does.
 const ASKING_A_GPU: [(&str, &[&str]); 2] = [("src/machine/gpu_meter/", &["nvml_wrapper"]), ("src/roles/learner/", &["gpu_meter"])];
 
 const LONGEST_FILE_LINES: usize = 600;
@@ -120,7 +120,7 @@ fn modules_import_only_what_the_table_allows() {
 }
 
 #[test]
-fn what_a_room_may_use_it_uses() {
+fn a_room_uses_all_that_the_table_allows_it() {
     assert_kept("a row of MAY_IMPORT allows more than its room needs", rules::unused_permissions(&source::all(), &MAY_IMPORT));
 }
 

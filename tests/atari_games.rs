@@ -118,7 +118,7 @@ fn a_game_that_is_not_there_is_answered_with_those_like_it() {
     });
 }
 
-/// What the supervisor says that is to train with `overrides` and must not start.
+/// The error of a supervisor that is to train with `overrides` and must refuse.
 fn refused_run(overrides: &[&str], prepare: impl FnOnce(&mut Command)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut command = run_support::command(folder.path(), &[SMALL, &["environment.id=atari:Pong"], overrides].concat());

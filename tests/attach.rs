@@ -53,7 +53,7 @@ fn more_actors_than_a_run_could_ever_take_are_refused_once() {
 }
 
 #[test]
-fn of_a_run_in_one_process_actors_from_outside_are_told_that_it_takes_nobody() {
+fn a_run_in_one_process_refuses_actors_from_outside_and_says_why() {
     let mut run = start(&["actor.count=0"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "9"]));
@@ -78,7 +78,7 @@ fn an_attached_actor_may_be_killed() {
     run.assert_nothing_left();
 }
 
-/// The environment steps that a log tells of attached actors, in the order in which they left.
+/// The environment steps of attached actors in a log, in the order in which the actors left.
 fn steps_told(log: &str) -> Vec<u64> {
     let of_one = |line: &str| {
         let (before, _) = line.split_once(" environment steps").filter(|_| line.contains("attached actor"))?;
@@ -88,7 +88,7 @@ fn steps_told(log: &str) -> Vec<u64> {
 }
 
 #[test]
-fn of_an_attached_actor_its_own_steps_are_told_and_not_those_of_whoever_had_its_place_before() {
+fn the_log_counts_the_steps_of_an_attached_actor_without_those_of_the_one_before_it() {
     let mut run = start(&["actor.attach_slots=1"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let segment = run.segment();
@@ -127,7 +127,7 @@ fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
 }
 
 #[test]
-fn the_record_of_a_run_serves_instead_of_its_process_id() {
+fn a_run_can_be_named_by_its_record_instead_of_its_process_id() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);
     let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));

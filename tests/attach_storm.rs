@@ -16,10 +16,10 @@ use shoal::experience::Random;
 use shoal::segment::Segment;
 use shoal::segment::processes::SlotState;
 
-/// Places that the run has for them, and how many are there at once at most: more than have room.
+/// Places that the run has for attached processes; and the most that are there at once, which is more.
 const PLACES: usize = 4;
 const TOGETHER: usize = 6;
-/// Within the handshake, which takes a few milliseconds, and the start of the program before it.
+/// Kills come within this time: during the handshake, which takes a few milliseconds, or the start of the program before it.
 const HANDSHAKE_MS: u64 = 30;
 
 fn attach(run: &Supervised, actors: usize) -> Child {
@@ -28,7 +28,7 @@ fn attach(run: &Supervised, actors: usize) -> Child {
 }
 
 fn leave(mut child: Child, signal: Signal) {
-    // It may have ended: where all places are taken it is told so.
+    // It may have ended already: it is refused if all places are taken.
     if child.try_wait().unwrap().is_none() {
         kill(child.id(), signal);
         child.wait().unwrap();
@@ -68,7 +68,7 @@ fn a_storm_of_attaching_processes_leaves_every_place_free_and_disturbs_nobody() 
     there.into_iter().for_each(|child| leave(child, Signal::SIGKILL));
     assert!(killed_early > 0);
     run.wait_until("the places to be free", || free_places(pid) == free);
-    // As many as there are places for have room still, and the run's own processes are those that it began with.
+    // Every place can be taken again, and the run's own processes are those that it began with.
     let last = attach(&run, PLACES);
     run.wait_for("as many as there are places for", |line| line["attached"].as_u64() == Some(PLACES as u64));
     leave(last, Signal::SIGINT);

@@ -1,7 +1,7 @@
 //! Whoever follows the advice of a report gets what it promises: each kind of advice is taken from a real run and given to the next.
 //!
-//! The run with the advice and the one without go on at the same time, so that whatever else the machine does slows both, and their rates
-//! are compared with each other, never with a time.
+//! The run with the advice and the run without it go on at the same time: whatever else the machine does slows both, and their rates are
+//! compared with each other, never with a time.
 
 #[cfg(feature = "python")]
 mod python_support;
@@ -16,15 +16,15 @@ const SECONDS: f64 = 4.0;
 /// How often runs are compared before the advice counts as bad.
 const ATTEMPTS: usize = 3;
 
-/// What a run did each second. Where a process computes all the time, its processor time is the measure: what other programs leave of the
-/// cores is not shared out evenly in a few seconds.
+/// What a run did each second. If a process computes all the time, its rate is for each second of its processor time: within a few seconds
+/// other programs do not leave equal shares of the cores.
 struct Rates {
     env_steps: f64,
     updates: f64,
     env_steps_per_actor_second: f64,
     env_steps_per_learner_second: f64,
     updates_per_learner_second: f64,
-    /// Updates per second that learners, all together, spent on waiting for each other and adding up.
+    /// Updates for each second that all learners together spent on waiting for each other and adding up.
     updates_per_exchange_second: f64,
     /// Seconds that actors and learners together waited for the rate limiter.
     #[cfg(feature = "python")]
@@ -87,7 +87,7 @@ fn advised(verdict: &Value, key: &str) -> Vec<String> {
     settings.map(|setting| format!("{}={}", setting["key"].as_str().unwrap(), setting["to"].as_str().unwrap())).collect()
 }
 
-/// What the advice about `key` promises: what `rate` tells of a run rises to more than `times` as much.
+/// What the advice about `key` promises: the `rate` of a run rises to more than `times` as much.
 struct Promise {
     key: &'static str,
     times: f64,
@@ -98,7 +98,7 @@ fn promise(key: &'static str, times: f64, rate: fn(&Rates) -> f64) -> Promise {
     Promise { key, times, rate }
 }
 
-/// Take all of this advice from a run with `settings`.
+/// Assert that a run with `settings` names `bottleneck` and that its advice keeps `promises`.
 fn follow(settings: &[&str], bottleneck: &str, promises: &[Promise]) {
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
     let verdict = report(&settings);
@@ -106,8 +106,8 @@ fn follow(settings: &[&str], bottleneck: &str, promises: &[Promise]) {
     assert_kept(&settings, &verdict, promises);
 }
 
-/// A run with each piece of the advice in `verdict` has to do what that promises, beside one without that goes on at the same time. Where
-/// other programs want the cores too, these do not get the same of them in so short a time: then they try again.
+/// Assert that runs with each piece of the advice in `verdict` do what it promises, compared with runs without it at the same time. If
+/// other programs use the cores, the runs may get unequal shares of them in so short a time, so they try again.
 fn assert_kept(settings: &[String], verdict: &Value, promises: &[Promise]) {
     let changed = promises.iter().map(|promise| [settings, advised(verdict, promise.key).as_slice()].concat());
     let all: Vec<Vec<String>> = std::iter::once(settings.to_vec()).chain(changed).collect();
@@ -140,7 +140,7 @@ fn more_environments_for_one_inference() {
         "actor.environments=1",
         "replay.samples_per_insert=0.05",
         "replay.error_band=100",
-        // A flush wakes the learner. Where cores are few, it takes over the actor's, and that would count as inserting.
+        // A flush wakes the learner. On few cores the learner then takes the actor's, and that would count as inserting.
         "actor.flush_transitions=1024",
     ];
     follow(&settings, "actors", &[promise("actor.environments", 1.5, |run| run.env_steps_per_actor_second)]);
@@ -174,8 +174,8 @@ fn fewer_learners_where_they_wait_for_each_other() {
     follow(&settings, "learners", &[promise("learner.count", 1.3, |run| run.updates_per_exchange_second)]);
 }
 
-/// Every 100 steps the environment pauses for about as long as learning from them takes: neither side is slower, but seldom both have
-/// something to do.
+/// Every 100 steps the environment pauses for about as long as learning from them takes: neither side is slower, but both seldom have
+/// something to do at once.
 #[test]
 #[cfg(feature = "python")]
 fn a_wider_band_for_sides_that_wait_for_each_other() {
@@ -208,7 +208,7 @@ fn a_wider_band_for_sides_that_wait_for_each_other() {
         None
     });
     let (settings, verdict) = balanced.expect("no pause was as long as learning");
-    // A step is as much work with any band, so that less waiting is more steps.
+    // A step is the same work with any band, so less waiting means more steps.
     assert_kept(&settings, &verdict, &[promise("replay.error_band", 1.2, |run| 1.0 / run.waiting)]);
 }
 

@@ -41,13 +41,13 @@ fn a_sound_run_passes_and_nothing_is_written() {
     let output = supervisor(folder.path(), &["--check"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("segment"), "{said}");
-    // The registry of runs, which a plan looks into, makes its folder.
+    // The folder of the registry is allowed: a plan looks into it, and so makes it.
     let written = std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != "shoal");
     assert_eq!(written.count(), 0);
 }
 
 #[test]
-fn a_program_that_is_started_where_the_end_of_children_is_ignored_waits_for_its_own_all_the_same() {
+fn a_program_that_is_started_with_sigchld_ignored_still_waits_for_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");
     let mut command = Command::new("env");
@@ -97,7 +97,7 @@ fn fragments_too_long_for_a_segment_are_refused_by_their_length_with_the_most_th
     let (code, refusal) = said("2048", "4096");
     assert!(code == Some(1) && refusal.starts_with("error: --set fragments.length_steps=2048: "), "{refusal}");
     let most = refusal.rsplit("use at most ").next().and_then(|rest| rest.lines().next()).unwrap_or_default();
-    // Of the longest that a segment can hold, the least that a run needs may be more than the machine has.
+    // The machine may lack the memory for the fewest fragments that a run needs, if they are as long as a segment can hold.
     let (code, plan) = said(most, most);
     assert!(code == Some(0) || plan.contains("do not fit"), "{most} were said to fit: {plan}");
     let longer = (most.parse::<u32>().unwrap() + 1).to_string();

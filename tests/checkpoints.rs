@@ -23,7 +23,7 @@ fn run_with(rows: u32, env_steps: u64) -> Run {
     run_of(CAPACITY, rows, env_steps)
 }
 
-/// The same with room for `capacity` rows.
+/// As [`run_with`], with room for `capacity` rows.
 fn run_of(capacity: usize, rows: u32, env_steps: u64) -> Run {
     let run = Run::new(Sizes { capacity, ..Sizes::default() });
     let slot = run.slot(0);
@@ -37,7 +37,7 @@ fn run_of(capacity: usize, rows: u32, env_steps: u64) -> Run {
     let control = run.segment.control();
     control.env_steps().store(env_steps, Ordering::Relaxed);
     control.updates().store(env_steps / 2, Ordering::Relaxed);
-    // Of which the rate limiter knows a quarter: a larger batch was in force for a while.
+    // The rate limiter counts a quarter of them: a larger batch was in force for a while.
     control.sampled().store(8_000, Ordering::Relaxed);
     control.samples_beyond().store(6_000, Ordering::Relaxed);
     for (board, version) in [(run.segment.parameter_board(), 5), (run.segment.learner_boards().next().unwrap(), 3)] {
@@ -62,7 +62,7 @@ fn content(run: &Run) -> Content<'_> {
     }
 }
 
-/// Restored into a segment of its own: the same rows, priorities and counts, bit for bit, and the same publications.
+/// Assert that `checkpoint`, restored into a segment of its own, has the rows, priorities, counts and publications of `run`, bit for bit.
 fn assert_restores(checkpoint: &RunCheckpoint, run: &Run) {
     let layout = run.segment.layout().clone();
     let segment = Segment::create_private(layout, &run.segment.description().unwrap()).unwrap();
@@ -129,7 +129,7 @@ fn a_replay_that_is_not_full_asks_for_room_for_what_it_holds() {
 }
 
 #[test]
-fn without_its_rows_a_run_begins_to_count_what_it_draws_anew() {
+fn a_run_that_is_restored_without_rows_counts_samples_from_zero() {
     let folder = tempfile::tempdir().unwrap();
     let run = run_with(10, 100);
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
@@ -143,7 +143,7 @@ fn without_its_rows_a_run_begins_to_count_what_it_draws_anew() {
 }
 
 #[test]
-fn whoever_comes_after_lives_without_it_draws_from_no_stream_that_was_used_before() {
+fn no_process_of_a_later_life_uses_a_random_stream_of_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
@@ -240,11 +240,11 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
 }
 
 #[test]
-fn counts_are_of_the_moment_at_which_the_run_is_remembered() {
+fn counts_in_a_checkpoint_are_those_when_its_memory_was_taken() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
-    // Whoever takes an environment step then is counted.
+    // A step that an actor takes while the memory is taken counts.
     let memory = |_| {
         run.segment.control().env_steps().store(130, Ordering::Relaxed);
         json!({ "wall_s": 1.5 })
@@ -295,7 +295,7 @@ fn memory_in_which_nothing_is_whole_makes_no_checkpoint() {
         let checkpoints = Checkpoints::new(folder.path().to_path_buf());
         let run = run_with(8, 100);
         let (before, _) = checkpoints.write(content(&run)).unwrap();
-        // The version of a board stays, and of no buffer is it the mark; so does the length of the description.
+        // The first word stays: the version of a board, which then is the mark of no buffer, and the length of the description.
         run.segment.words(region)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let error = checkpoints.write(content(&run)).unwrap_err();
         assert!(matches!(error, CheckpointError::Unreadable { .. }) && error.to_string().contains(content_of), "{error}");

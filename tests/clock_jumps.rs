@@ -1,4 +1,4 @@
-//! Somebody sets the time of day while a run goes on: nobody takes that for a hang, and the run's own seconds and order stay.
+//! The time of day is set while a run goes on: no process takes that for a hang, and the run's own seconds and order stay right.
 
 mod run_support;
 
@@ -13,9 +13,10 @@ use run_support::{SMALL, Supervised, checkpoints_in, command};
 
 const DAY_S: i64 = 86_400;
 
-/// What moves the time of day of whoever loads it, built in `folder`.
+/// A library, built in `folder`, that moves the time of day of a process that loads it.
 fn moved_clock(folder: &Path) -> PathBuf {
-    let (source, library) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clock_jumps/moved_clock.c"), folder.join("moved_clock.so"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clock_jumps/moved_clock.c");
+    let library = folder.join("moved_clock.so");
     let status = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().expect("a C compiler");
     assert!(status.success());
     library
@@ -49,7 +50,7 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
         let (of_before, evaluations) = (newest(), run.evaluations().len());
         let now = Timestamp::now();
         let is_of_that_day = |time: Timestamp| (time - (now + jump.seconds())).total(jiff::Unit::Hour).is_ok_and(|hours| hours.abs() < 1.0);
-        // Of the last two the newest is kept, whatever day it says that it is of.
+        // The newest of the last two is kept, whatever day it bears.
         run.wait_until("a checkpoint of that day", || {
             newest() != of_before && newest().and_then(|path| written(&path)).is_some_and(is_of_that_day)
         });

@@ -109,7 +109,7 @@ tests/data/config/contradictions.toml:28:14: a replay.error_band of 100 samples 
     );
 }
 
-/// The text of all errors of `overrides` where no file was written.
+/// The text of all errors of `overrides` without a file.
 fn errors_without_a_file(overrides: &[&str]) -> String {
     let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
     Config::of_argument("CartPole-v1", "CartPole-v1", &overrides).expect_err("the overrides contradict each other").to_string()
@@ -125,7 +125,7 @@ fn a_batch_that_learners_cannot_share_is_told_one_size_that_they_can_or_what_to_
 }
 
 #[test]
-fn room_for_few_fragments_is_refused_by_what_any_run_needs_or_by_what_this_one_does() {
+fn too_little_room_for_fragments_is_refused_with_what_any_run_or_this_run_needs() {
     let few = ["algorithm.name=appo", "actor.environments=1", "actor.attach_slots=0", "fragments.capacity=40"];
     let any = errors_without_a_file(&few);
     assert!(any.contains("must be an integer from 64 to 1048576 (fragments)") && any.contains("\n1 problem in"), "{any}");
@@ -134,7 +134,7 @@ fn room_for_few_fragments_is_refused_by_what_any_run_needs_or_by_what_this_one_d
 }
 
 #[test]
-fn a_batch_above_the_least_replay_is_told_both_ways_out_and_which_one_a_run_that_goes_on_has() {
+fn a_batch_above_the_smallest_replay_is_refused_with_both_remedies_and_the_one_for_a_resumed_run() {
     let told = errors_without_a_file(&["learner.batch_size=2000"]);
     let ways = "lower learner.batch_size, or raise replay.min_size to at least 2000 (a run that goes on keeps its own)";
     assert!(told.contains(ways), "{told}");

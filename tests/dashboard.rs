@@ -79,7 +79,7 @@ fn it_listens_at_the_address_of_its_link_and_at_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let dashboard = Dashboard::start_in(folder.path(), &[]);
     assert_eq!(dashboard.get("").status, 200);
-    // Whoever listens at all addresses answers at this one, too.
+    // A server that listens at all addresses would answer at this one as well.
     let elsewhere = std::net::TcpStream::connect(("127.0.0.2", dashboard.port)).map_err(|error| error.kind());
     assert_eq!(elsewhere.unwrap_err(), std::io::ErrorKind::ConnectionRefused);
 }
@@ -260,13 +260,13 @@ fn ten_pages_see_the_same_run() {
 }
 
 #[test]
-fn who_comes_back_to_a_run_does_not_make_it_read_all_of_it_again() {
+fn coming_back_to_a_run_does_not_read_all_its_files_again() {
     let (run, dashboard) = ended();
     let id = id_of(&run);
     let mut page = dashboard.listen(&id);
     let history = page.wait_for("history", |_| true);
     drop(page);
-    // Time for several readings that nobody hears. What was written before them is gone now, but has been read.
+    // Time for several readings without a page. The lines from before are removed now, but were read.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let metrics = run.run_folder().join("metrics.jsonl");
     let length = std::fs::metadata(&metrics).unwrap().len();
@@ -295,8 +295,8 @@ fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let id = id_of(&run);
     let mut events = dashboard.listen(&id);
     events.wait_for("now", |_| true);
-    // Who works with the segment stands still, so that nobody but the dashboard meets what is written there now. The supervisor first: it
-    // starts nobody from then on, and whoever ends keeps its id.
+    // All processes of the run stand still, so that only the dashboard meets what is written now. The supervisor first: it then starts no
+    // process, and one that ends keeps its id.
     stop(run.pid());
     let all = run.all_processes();
     let workers: Vec<u32> = all.into_iter().filter(|&pid| pid != dashboard.pid()).collect();
@@ -329,7 +329,7 @@ fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let _ = std::fs::remove_dir_all(run.folder.path().join("shoal"));
 }
 
-/// As a process that has the file mapped sees it, unlike a file that was replaced.
+/// Write into the file itself, so that a process that has it mapped sees it; it would not see a file that replaced it.
 fn write_in_place(path: &str, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, 0).unwrap();

@@ -1,5 +1,5 @@
-//! Rules for the pages: links lead somewhere, each page can be found, prose has short lines, so that changes to it can be read, and what
-//! tables say of settings is so.
+//! Rules for the pages: links lead somewhere, each page can be found, tables of settings are true, and prose has short lines, so that
+//! changes to it can be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ fn configuration(column: &str, algorithm: &str) -> Option<Table> {
     Some(config.to_toml().parse().expect("a configuration is TOML"))
 }
 
-/// Whether they are the same, however a number is written.
+/// Whether two values are the same, however a number is written.
 fn is_same(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
     one == other || number(one).is_some_and(|one| number(other) == Some(one))
@@ -138,7 +138,7 @@ fn tables_of_settings_have_the_defaults_and_those_of_the_presets() {
 #[test]
 fn prose_has_short_lines() {
     let mut long = Vec::new();
-    // Of the page of keys a program makes every line.
+    // A program writes the page of keys.
     for page in pages().into_iter().filter(|page| !page.ends_with("docs/configuration.md")) {
         let text = fs::read_to_string(&page).expect("a page");
         for (number, line) in lines_of_text(&text) {

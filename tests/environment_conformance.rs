@@ -85,7 +85,7 @@ impl Broken {
         }
     }
 
-    /// The action that reaches the inner environment, where the fault changes it.
+    /// The action that reaches the inner environment, if the fault changes it.
     fn repair(&self, action: Action<'_>) -> Option<Action<'static>> {
         if self.spec.action.accepts(action) {
             return None;
@@ -239,7 +239,7 @@ fn a_failing_environment_is_reported_with_what_was_attempted() {
     assert_breaks!("CartPole-v1", FailsToReset, Environment { during: "a reset", .. });
 }
 
-/// Leaves the last byte of its observations as it was.
+/// An environment that never writes the last byte of its observations.
 struct ForgetsLastByte(Box<dyn Environment>);
 
 impl Environment for ForgetsLastByte {

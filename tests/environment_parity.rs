@@ -152,7 +152,7 @@ fn acrobot_equals_gymnasium() -> TestResult {
 
 #[test]
 fn spaces_and_limits_equal_gymnasium() -> TestResult {
-    // Those with a prefix, and the games, are compared in tests of their own.
+    // Environments with a prefix, and the games, are compared in tests of their own.
     for name in names().filter(|name| !name.contains(':')) {
         let spec = spec(name)?;
         if spec.observation.is_image() {

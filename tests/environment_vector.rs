@@ -56,7 +56,7 @@ struct Alone {
 #[test]
 fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentError> {
     const COUNT: usize = 5;
-    // Of those on libmujoco, which differ by their tasks alone, one whose episodes are terminated and one whose are cut off.
+    // Two of those on libmujoco, which differ only in their tasks: one whose episodes terminate, and one whose episodes are cut off.
     let simulated = ["mujoco:Hopper-v5", "mujoco:HalfCheetah-v5"];
     for id in names().filter(|id| !id.starts_with("mujoco:") || simulated.contains(id)) {
         let mut together = vector(id, COUNT)?;
@@ -212,7 +212,7 @@ fn a_delay_takes_at_least_its_time_and_changes_nothing_else() -> Result<(), Envi
     Ok(())
 }
 
-/// Gives what is no number in one of its steps, or a reward that no 32-bit float holds.
+/// An environment that gives NaN in one of its steps, or a reward that no 32-bit float holds.
 struct Faulty {
     spec: EnvironmentSpec,
     steps: u32,

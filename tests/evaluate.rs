@@ -21,7 +21,7 @@ fn evaluate_in(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
 }
 
 #[test]
-fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named() {
+fn weights_are_played_as_their_run_evaluated_them_even_if_their_file_is_named() {
     let overrides = ["evaluator.greedy=false", "run.stop_env_steps=4000", "run.stop_eval_return=none", "checkpoint.interval_s=none"];
     let mut run = start_preset("catch_appo", &overrides);
     assert!(run.wait().success(), "{}", run.output());
@@ -38,14 +38,14 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
         let (success, out, error) = evaluate_in(&run.run_folder().join(folder), &[path, "--episodes", "3"]);
         assert!(success && out.contains(", actions drawn, seed 1"), "{folder}: {out}{error}");
     }
-    // Far from its run nobody knows how it was evaluated.
+    // A file away from its run does not tell how the run evaluated it.
     let elsewhere = run.folder.path().join("alone.safetensors");
     std::fs::copy(file, &elsewhere).unwrap();
     let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "3"]);
     assert!(success && out.contains(", greedy, seed 1") && out.contains("\ninterval "), "{out}{error}");
     let (success, out, error) = evaluate(&[elsewhere.to_str().unwrap(), "--episodes", "1"]);
     assert!(success && out.contains("\nreturn  ") && !out.contains("unknown") && !out.contains("\ninterval "), "{out}{error}");
-    // Moved to where no run begins.
+    // A folder in which no run could begin, since its name is not UTF-8.
     let nameless = run.folder.path().join(OsStr::from_bytes(b"run\xe9"));
     std::fs::rename(run.run_folder().canonicalize().unwrap(), &nameless).unwrap();
     let (success, out, error) = evaluate_in(&nameless, &[".", "--json", "--weights", "last", "--episodes", "1"]);
@@ -54,7 +54,7 @@ fn weights_are_played_as_their_run_evaluated_them_also_where_their_file_is_named
 
 #[test]
 fn episodes_that_were_cut_off_are_counted() {
-    // However CartPole is played, no episode is over so soon.
+    // No episode of CartPole is over in five steps, however it is played.
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.episode_limit_steps=5"]);
     assert!(run.wait().success(), "{}", run.output());
     let folder = run.run_folder();
@@ -176,7 +176,7 @@ fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
 }
 
 #[test]
-fn the_last_weights_of_a_run_that_has_saved_the_best_alone_are_told_when_they_come() {
+fn asking_for_last_weights_that_are_not_saved_yet_says_when_they_will_be() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
     assert!(run.wait().success());
     let weights = run.run_folder().join("weights");
@@ -205,7 +205,7 @@ fn weights_that_lie_apart_from_the_options_of_their_environment_are_told_where_t
 fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = run_support::command(folder.path(), &[run_support::SMALL, &["run.stop_env_steps=1000"]].concat());
-    // As somebody without cargo starts it.
+    // Without cargo's variables, as a user starts it.
     command.current_dir(folder.path()).env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! A disk that is full for a while does not end a training, and nothing that is written on it is ever half written.
+//! A disk that is full for a while does not end a training, and no file on it is ever half written.
 //!
 //! Each test runs once more in a mount namespace of its own, where the folder of runs is a small file system in memory.
 
@@ -80,7 +80,7 @@ impl OnSmallDisk {
         self.run.run_folder().join("weights/best.safetensors")
     }
 
-    /// A run that has learned, and is asked to end where its first and last checkpoint finds no room.
+    /// A run that has learned, and was asked to end when its first and last checkpoint finds no room.
     fn asked_to_end_without_room() -> Self {
         let mut run = Self::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
         run.run.wait_for("updates", |line| number(line, "updates") > 100);
@@ -94,7 +94,7 @@ impl OnSmallDisk {
         self.wait_until("the end to wait for room", |run| run.printed().lines().any(waits));
     }
 
-    /// Make room once the end of the run waits for it with the last checkpoint, of which there is none before, and see it written.
+    /// Assert that the end of the run waits for room, and writes its first and last checkpoint once there is some.
     fn assert_end_waits_for_room_for_a_checkpoint(&mut self) {
         self.wait_until_end_waits_for_room_for_a_checkpoint();
         assert_eq!(self.run.checkpoints(), Vec::<PathBuf>::new());
@@ -124,7 +124,7 @@ fn training_outlives_a_full_disk_and_writes_again_when_there_is_room() {
         run.wait_until_printed("warning: ");
         let evaluator = run.run.wait_for_process("evaluator");
         let updates = run.segment().control().updates().load(Ordering::Relaxed);
-        // Each of these evaluations took longer than the interval of the metrics: when none has a line, lines are lost.
+        // Each of these evaluations took longer than the interval of the metrics. If no line comes during all of them, lines are lost.
         let mut lines = None;
         while lines != Some(run.run.metrics().len()) {
             lines = Some(run.run.metrics().len());
@@ -189,7 +189,7 @@ fn weights_that_never_found_room_are_named_as_lost_and_the_run_fails() {
 #[test]
 fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is() {
     in_a_mount_namespace("a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_is", || {
-        // What such networks learn with takes more, however few rows there are.
+        // The state of such networks takes more than the disk has, however few rows there are.
         let mut run = OnSmallDisk::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=0.05"]);
         run.wait_until_printed("a checkpoint takes up to");
         let updates = run.segment().control().updates().load(Ordering::Relaxed);
@@ -235,7 +235,7 @@ fn the_end_of_a_synchronous_run_waits_for_room_for_the_checkpoint_that_its_train
         let mut run = OnSmallDisk::start("2m", &changes);
         run.run.wait_for_process("synchronous trainer");
         let segment = run.segment();
-        // It asks while the supervisor stands still, which then ends the run before it looks.
+        // The trainer asks while the supervisor stands still; the supervisor then ends the run before it looks.
         stop(run.run.pid());
         let is_wanted = || segment.control().checkpoint_wanted().load(Ordering::Acquire) != 0;
         wait_until("the trainer to ask for a checkpoint", || run.printed(), is_wanted);

@@ -1,4 +1,4 @@
-//! The targets of `cargo xtask fuzz` without a fuzzer: all of them are what the library has to read, and bear nothing and noise.
+//! The targets of `cargo xtask fuzz` without a fuzzer: readers of the library, each given empty and random input.
 
 #[allow(unreachable_pub, reason = "they are a library of their own where they are fuzzed")]
 #[path = "fuzz/src/lib.rs"]
@@ -7,13 +7,13 @@ mod targets;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Inputs for each target: the first has nothing, and each may be longer than the one before.
+/// Inputs for each target: the first is empty, and each may be longer than the one before.
 const INPUTS: usize = 200;
-/// Bytes by which it may.
+/// Bytes by which an input may be longer than the one before.
 const FURTHER_BYTES: usize = 20;
 
 #[test]
-fn every_target_bears_nothing_and_noise() {
+fn every_target_accepts_empty_and_random_input() {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     for number in 0..INPUTS {
         let length = random.random_range(0..=number * FURTHER_BYTES);

@@ -1,4 +1,4 @@
-//! A guest of a run is somebody's program. Whatever it does, nobody kills it, and it harms nobody.
+//! A guest of a run is a user's own program. Whatever it does, no process of the run kills it, and it harms none.
 
 mod run_support;
 
@@ -17,7 +17,7 @@ use shoal::sync::Ordering;
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
-/// The importance exponent below which a guest finds its own, and leaves.
+/// Passes an importance exponent to the process that plays a guest: it checks that its own is below that, and leaves.
 const LARGEST_BETA: &str = "SHOAL_TEST_LARGEST_BETA";
 /// Priorities that a guest sets at once: so many that it is inside the operation for most of its time.
 const AT_ONCE: usize = 16_384;
@@ -54,7 +54,7 @@ fn guest(run: &Supervised) -> Child {
 }
 
 #[test]
-fn a_guest_of_a_run_that_learns_from_fragments_is_told_that_there_is_nothing_for_it_and_leaves_no_place_taken() {
+fn a_run_that_learns_from_fragments_refuses_guests_and_keeps_their_places_free() {
     let mut run = start_preset("cartpole_appo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
     for _ in 0..3 {
@@ -71,7 +71,7 @@ fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
     let schedule = ["replay.beta_start=0.2", "replay.beta_anneal_steps=20000"];
     let freely = ["replay.samples_per_insert=none", "environment.step_delay_us=10000", "actor.environments=1"];
     let mut run = start(&[&schedule[..], &freely].concat());
-    // As many samples as would end the schedule, after a small part of its environment steps.
+    // More samples than the steps of the whole schedule, after a small part of its environment steps.
     run.wait_for("many samples", |line| line["sampled"].as_u64() > Some(20_000));
     let asked = player(&run).env(LARGEST_BETA, "0.4").output().unwrap();
     assert!(asked.status.success(), "{}{}", String::from_utf8_lossy(&asked.stdout), String::from_utf8_lossy(&asked.stderr));
@@ -97,7 +97,7 @@ fn stop_inside(segment: &Segment, pid: u32) {
     }
 }
 
-/// A run whose guest stands still inside an operation, beside which the sums were made again after the death of an actor.
+/// A run whose guest stands still inside an operation while the sums were made again after the death of an actor.
 fn with_a_guest_inside() -> (Supervised, Child, Segment) {
     let mut run = start(&["actor.count=1", "replay.samples_per_insert=\"none\"", "machine.hang_timeout_s=1000"]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
@@ -106,7 +106,7 @@ fn with_a_guest_inside() -> (Supervised, Child, Segment) {
     let name = segments_of(run.pid()).pop().unwrap();
     let segment = Segment::attach_read_only(&name).unwrap();
     stop_inside(&segment, guest.id());
-    // An actor that dies in the middle of an operation has to be repaired after.
+    // Only the death of an actor in the middle of an operation calls for a repair.
     let actor = run.wait_for_process("actor");
     stop_inside(&segment, actor);
     kill(actor, Signal::SIGKILL);
@@ -157,7 +157,7 @@ fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended(
     assert_eq!(run.wait_for_process("guest"), guest.id());
     let segment = run.segment();
     stop_inside(&segment, guest.id());
-    // As the supervisor does for a repair.
+    // The gate is closed, as the supervisor closes it for a repair.
     segment.control().gate().store(1, Ordering::SeqCst);
     let slot = slot_of(&segment, guest.id());
     kill(guest.id(), Signal::SIGCONT);
@@ -197,7 +197,7 @@ fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of
     for (slot, place) in slots.iter().zip(&places) {
         assert!(slot.occupy(std::process::id(), place.generation));
     }
-    // The first leaves a transition to be inserted, the other is as after a panic.
+    // The first leaves a staged transition; the other is left as by a panic.
     let area = StagingArea::of(&segment, slots[0].index());
     area.write(&schema).commit(None);
     std::mem::forget(slots[1].begin_operation(segment.control(), || ()));

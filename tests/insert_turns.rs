@@ -13,12 +13,12 @@ use shoal::sync::Ordering;
 use support::{Family, Identity, Run, Sizes, wait_until};
 
 const LIMITER: RateLimiter = RateLimiter { min_size: 1, samples_per_insert: Some(1.0), takes_once: false, error_band: 100.0 };
-/// What each process inserts at once: the first would always find room before the last.
+/// What each process inserts at once. If they were not served in order, the first would always find room before the last.
 const FLUSHES: [usize; 3] = [8, 9, 60];
-/// What a process inserts to find no more room afterwards.
+/// Inserted rows that leave no room for more until something is sampled.
 const MORE_THAN_ALL: u64 = 200;
 
-/// What a process writes into its scratch word when it is where the test wants it.
+/// What a process writes into its scratch word when it has reached the place where the test wants it.
 const THERE: u64 = 99;
 
 /// Where in its turn a process gets into trouble.
@@ -35,10 +35,10 @@ struct World<'r> {
 }
 
 impl<'r> World<'r> {
-    /// Processes that insert without end, of which all wait.
+    /// Processes that insert without end, once all of them wait.
     fn new(run: &'r Run) -> Self {
         run.segment.control().set_run_state(RunState::Running);
-        // Nothing was sampled yet, and more is there than the band allows.
+        // More is inserted than the band allows, and nothing is sampled yet.
         run.segment.control().inserted().store(MORE_THAN_ALL, Ordering::SeqCst);
         let mut world = Self { run, family: Family::new(run) };
         for slot in 0..FLUSHES.len() {
@@ -65,7 +65,7 @@ impl<'r> World<'r> {
         self.place(slot).is_some_and(|place| place.is_ready)
     }
 
-    /// Whether a process stands in line with something to insert: one that has just inserted is there for a moment still.
+    /// Whether a process stands in line with something to insert. One that has just inserted still stands there for a moment.
     fn waits(&self, slot: usize) -> bool {
         self.is_ready(slot) && self.run.area(slot).pending() > 0
     }
@@ -74,7 +74,7 @@ impl<'r> World<'r> {
         self.family.wait_until(|| slots.iter().all(|&slot| self.waits(slot)));
     }
 
-    /// Who came first of these.
+    /// Which of `slots` came first.
     fn first(&self, slots: &[usize]) -> usize {
         *slots.iter().min_by_key(|&&slot| self.place(slot).expect("it waits").number).expect("somebody")
     }
@@ -106,7 +106,7 @@ impl<'r> World<'r> {
         first
     }
 
-    /// Serve so many, and count who was served.
+    /// Serve `turns` turns, and count how often each process was served.
     fn serve(&self, slots: &[usize], turns: usize) -> [usize; FLUSHES.len()] {
         let mut served = [0; FLUSHES.len()];
         (0..turns).for_each(|_| served[self.serve_the_first(slots)] += 1);
@@ -143,7 +143,7 @@ impl<'r> World<'r> {
 fn insert_without_end(run: &Run, slot: usize) {
     let mut replay = run.replay(slot);
     let area = run.area(slot);
-    // Says that it is where the test wants to stop it, and stays there until it has been stopped.
+    // Reports that the process is where the test wants to stop it, and stays there until the test has stopped it.
     let stay_at = |trouble: Trouble| {
         if run.scratch(slot).compare_exchange(trouble as u64, THERE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             wait_until(|| run.scratch(slot).load(Ordering::SeqCst) != THERE);
@@ -163,7 +163,7 @@ fn insert_without_end(run: &Run, slot: usize) {
     }
 }
 
-/// Let this process play all three, for what needs no waiting.
+/// Let this process take the slots of all three, for tests in which none of them waits.
 fn occupy_all(run: &Run) {
     for slot in (0..FLUSHES.len()).map(|slot| run.slot(slot)) {
         let generation = slot.reserve(Role::Actor, slot.index()).expect("a free slot");
@@ -215,7 +215,7 @@ fn a_process_killed_in_its_turn_is_passed_over_and_its_place_is_given_up_with_it
         let mut world = World::new(&run);
         world.stop_at(1, trouble);
         world.family.kill(&[1]);
-        // Nobody has noticed yet: the slot is its own still.
+        // Nobody has noticed the death yet: the slot is still the dead process's own.
         assert!(world.place(1).is_some());
         let before = [0, 2].map(|slot| world.inserted(slot));
         world.sample_until(0.0);
@@ -242,7 +242,7 @@ fn the_next_in_line_goes_on_at_once_when_the_slot_of_a_dead_one_is_free() {
 }
 
 #[test]
-fn who_is_not_ready_yet_holds_up_nobody_and_keeps_its_place() {
+fn a_process_that_is_not_ready_yet_holds_up_nobody_and_keeps_its_place() {
     let run = Run::new(sizes());
     let control = run.segment.control();
     occupy_all(&run);
@@ -255,14 +255,14 @@ fn who_is_not_ready_yet_holds_up_nobody_and_keeps_its_place() {
     set_surplus(100);
     assert!(maker.is_near(0, 50) && !late.has_come() && other.has_come());
     drop(other);
-    // Ready by now, it goes before those that came later.
+    // Once it is ready, it goes before those that came later.
     assert!(maker.has_come() && !late.has_come());
     drop(maker);
     assert!(late.has_come());
 }
 
 #[test]
-fn who_is_first_by_the_time_it_goes_to_sleep_does_not_sleep_before_samples_can_wake_it() {
+fn a_process_that_becomes_first_just_before_it_sleeps_does_not_sleep() {
     let run = Run::new(sizes());
     occupy_all(&run);
     let turn = |slot: usize| LIMITER.turn(&run.segment, run.slot(slot));
@@ -270,7 +270,7 @@ fn who_is_first_by_the_time_it_goes_to_sleep_does_not_sleep_before_samples_can_w
     let [mut first, mut second] = [turn(0), turn(1)];
     assert!(!first.has_come());
     let mut first = Some(first);
-    // How often this thread had slept by each time that it was about to.
+    // How often this thread had slept, each time that it was about to sleep.
     let (mut slept, mut times) = ([0; 2], 0);
     let has_come = second.wait(|| {
         slept[times] = getrusage(UsageWho::RUSAGE_THREAD).expect("its own usage").voluntary_context_switches();

@@ -1,7 +1,7 @@
-//! Processes are killed, at moments of nobody's choice and after every single machine instruction: what they leave is repaired, and nothing
-//! that was committed is lost.
+//! Processes are killed, at random moments and after every single machine instruction: what they leave is repaired, and nothing that was
+//! committed is lost.
 //!
-//! One program, since each is optimised as a whole in a release, in which the same is proved of other instructions.
+//! All in one program: an optimised build, in which the same is proved for other instructions, takes long for each program.
 
 mod skipped;
 mod support;

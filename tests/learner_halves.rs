@@ -22,12 +22,12 @@ const UPDATES: u64 = 40;
 fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
     let policy = learning.published().iter().map(|value| value.to_bits()).collect();
     let mut critics = vec![0.0; algorithm(config).handed_over()];
-    // Of a whole algorithm, as of its half, these are the critics.
+    // A whole algorithm hands over the critics, as the half that learns them does.
     learning.halved().unwrap().hand_over(&mut critics);
     [policy, critics.iter().map(|value| value.to_bits()).collect()]
 }
 
-/// What actors would say of the observations in `batch`.
+/// The statistics that actors would publish of the observations in `batch`, if wanted.
 fn statistics_of(batch: &Batch, is_wanted: bool) -> Option<Statistics> {
     let observations = batch.column(OBSERVATION).as_f32();
     let length = observations.len() / batch.rows();
@@ -47,7 +47,7 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
     let segment = segment(&*algorithm);
     let batch = batch(&segment, &*algorithm, 0..ROWS);
     let mut gradient = vec![0.0; algorithm.sizes().learned];
-    // Where something is normalised, all know the same of what was seen.
+    // If observations are normalised, all learners have the same statistics.
     let seen = statistics_of(&batch, config.algorithm.normalise_observations);
     let prepared = |learning: &mut dyn Learning| {
         let mut batch = batch.clone();
@@ -70,7 +70,7 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
         learning.halved().unwrap().learn_only(half);
         learning
     });
-    // One after the other, as one learner draws its noise: first for what the critics should say, then for the policy.
+    // The halves draw noise in the order in which one learner does: first for the critics' targets, then for the policy.
     let mut random = Random::seed_from_u64(1);
     let mut values = vec![vec![0.0; algorithm.handed_over()]; 2];
     for updates in 0..=UPDATES {
@@ -105,7 +105,7 @@ fn halves_that_take_over_after_every_update_learn_what_one_learner_learns_bit_fo
 }
 
 #[test]
-fn so_do_those_that_normalise_what_they_see() {
+fn halves_that_normalise_observations_learn_what_one_learner_learns_bit_for_bit() {
     let normalise = |is_wanted: bool| move |config: &mut Config| config.algorithm.normalise_observations = is_wanted;
     let [alone, halved] = alone_and_halved("sac", normalise(true), 1);
     assert!(alone == halved);
@@ -113,8 +113,8 @@ fn so_do_those_that_normalise_what_they_see() {
 }
 
 #[test]
-fn a_target_policy_that_hears_seldom_moves_as_far_as_one_that_hears_of_every_update() {
-    // A policy that does not move: its target comes as near however often it is heard of.
+fn a_target_policy_moves_as_far_however_seldom_it_receives_the_policy() {
+    // The policy does not move, so its target comes as near to it whether it receives it once or eight times.
     let still = |config: &mut Config| {
         config.algorithm.policy_learning_rate = Some(1e-30);
         config.algorithm.target_interval_updates = Some(1);
@@ -173,7 +173,7 @@ fn a_run_goes_on_whichever_half_is_killed_and_neither_runs_away_from_the_other()
         let segment = run.segment();
         run.wait_until("both halves to be near each other", || {
             let [critics, policy] = handed_over(&segment)[..] else { panic!("two halves") };
-            // Two swaps, and one that is under way.
+            // The updates of two swaps, and of one that is under way.
             critics.abs_diff(policy) <= 12
         });
         run.end_by(Signal::SIGINT);
@@ -198,8 +198,8 @@ fn a_killed_half_goes_on_from_the_state_that_it_saved_last() {
         for (killed, other) in [(0, 1), (1, 0)] {
             let goal = handed_over(&segment)[killed] + 150;
             run.wait_until("updates of both halves", || handed_over(&segment).iter().all(|&updates| updates >= goal));
-            // From here on both hand over at swaps alone: after a death they do so in between, too.
-            // As far as a half comes while the other stands still its replacement comes, and no farther: it saves nothing more on the way.
+            // From here on both hand over only at swaps; right after a death they also do so in between.
+            // While the other half stands still, the replacement comes as far as the dead half did and no farther, so it saves nothing on the way.
             stop_outside_of_operations(learner(&segment, other));
             let most = handed_over(&segment)[other] + 8;
             run.wait_until("the half to be as far ahead as it may", || handed_over(&segment)[killed] == most);
@@ -224,7 +224,7 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
         let segment = run.segment();
         let (_, stopped) = living(&segment, "learner").into_iter().find(|(found, _)| *found == number).unwrap();
         kill(stopped, Signal::SIGSTOP);
-        // The policy's half says that it waits for rows, if that is what the critics' was at.
+        // The policy's half says that it waits for rows, if the critics' half was stopped while it waited for rows.
         let is_wait = |phase| phase == Phase::Exchange || number == 0 && phase == Phase::LimiterWait;
         let is_learner = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Learner);
         let waits = || {
@@ -269,7 +269,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
         assert!(last[metric].is_number(), "{metric} in {last}");
     }
     let (updates, sampled) = (updates_of(&last), last["sampled"].as_u64().unwrap());
-    // The batches of the policy's half are no samples that the rate limiter knows of.
+    // The rate limiter does not count the batches of the policy's half.
     assert!(sampled <= (updates + 2) * 32 && updates > 1000, "{updates} updates, {sampled} samples");
     assert_eq!(last["learned"].as_u64(), Some(updates * 32), "both halves learn from as much, which counts once");
     let before = last["entropy_temperature"].as_f64().unwrap();
@@ -281,7 +281,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
         .find(|line| updates_of(line) > updates && line["entropy_temperature"].is_number())
         .unwrap_or_else(|| panic!("no metrics of both halves beyond {updates} updates in {:#?}\n{}", metrics.last(), run.log()));
     let after = first["entropy_temperature"].as_f64().unwrap();
-    // The first line may come late on a busy machine. A step of Adam changes the temperature's logarithm by about the learning rate.
+    // The first line may come late on a busy machine. Each step of Adam changes the temperature's logarithm by about the learning rate.
     let steps = (updates_of(first) - updates) as f64 * 1e-3;
     assert!((after / before).ln().abs() < 2.0 * steps + 0.1, "the temperature went on from {before} with {after}, after {steps}");
     run.resume(&["--set", "learner.split=none", "--set", "run.stop_env_steps=12000"]);
@@ -295,7 +295,7 @@ fn a_split_run_whose_supervisor_was_killed_goes_on_with_both_halves() {
     run.wait_for("updates", |line| updates_of(line) >= 500);
     run.wait_for_log("checkpoint 000001");
     run.kill();
-    // Beyond what any line of its first life tells, which may have gone on for long before it was killed.
+    // More updates than the first life can have made: it may have gone on after its last line.
     let goal = run.metrics().iter().map(updates_of).max().unwrap() + 500;
     run.resume(&["--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("goes on from checkpoint");

@@ -1,5 +1,5 @@
-//! libtorch is loaded by runs that compute with it, before their processes begin, and by nobody else. One that was not fetched, or is for
-//! GPUs, is loaded when programs start, and there is nothing to test.
+//! Only runs that compute with libtorch load it, before they fork their processes. A libtorch that was not fetched, or is for GPUs, is
+//! loaded when programs start; then there is nothing to test.
 
 #![cfg(libtorch_on_demand)]
 
@@ -17,9 +17,9 @@ fn learning_with(engine: &str) -> Supervised {
     run
 }
 
-/// Those of the run that have libtorch, of how many.
+/// The processes of the run that have loaded libtorch, and the number of all its processes.
 fn who_has_it(run: &Supervised) -> (Vec<u32>, usize) {
-    // Of a process that has just ended there is none.
+    // A process that has just ended has no maps.
     let maps_of = |pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty()).map(|maps| (pid, maps));
     let all: Vec<(u32, String)> = run.all_processes().into_iter().filter_map(maps_of).collect();
     let with = all.iter().filter(|(_, maps)| maps.contains("/libtorch_cpu.so")).map(|&(pid, _)| pid).collect();
@@ -27,14 +27,14 @@ fn who_has_it(run: &Supervised) -> (Vec<u32>, usize) {
 }
 
 #[test]
-fn who_computes_with_the_native_engine_never_loads_it() {
+fn a_run_on_the_native_engine_never_loads_libtorch() {
     let run = learning_with("cpu");
     let (with, all) = who_has_it(&run);
     assert!(with.is_empty() && all > 3, "{with:?} of {all}");
 }
 
 #[test]
-fn all_processes_of_a_run_that_computes_with_it_share_what_the_supervisor_has_loaded() {
+fn a_run_on_libtorch_shares_the_one_that_its_supervisor_has_loaded() {
     let run = learning_with("torch");
     let (with, all) = who_has_it(&run);
     assert!(with.len() == all && all > 3, "{with:?} of {all}");

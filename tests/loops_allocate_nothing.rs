@@ -27,7 +27,7 @@ fn config(algorithm: &str, environment: &str, normalise: bool) -> Config {
     config.algorithm.n_step = 3;
     config.network.hidden = vec![32, 32];
     config.fragments.length_steps = STEPS.into();
-    // In one process nobody waits at the limiter for a learner, which is not there.
+    // In one process an actor does not wait at the limiter for a learner, of which there is none here.
     config.actor.count = 0;
     config.actor.environments = 4;
     config.actor.random_steps = 0;

@@ -12,11 +12,11 @@ use run_support::{Supervised, kill};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-/// A watchdog over compiling the library once more, in seconds.
+/// The longest that compiling the library once more may take, in seconds: a watchdog.
 const COMPILING_S: &str = "1200";
-/// A watchdog over a command of the program, in seconds.
+/// The longest that a command of the program may take, in seconds: a watchdog.
 const COMMAND_S: &str = "120";
-/// Long enough to join and look into; whoever started it ends it.
+/// A run that does not end by itself, so that there is time to join it and look into it.
 const WITHOUT_END: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "run.metrics_interval_s=0.1"];
 
 /// Folders of the build that the test belongs to: for the copy of the example, and for everything that is compiled.
@@ -60,7 +60,7 @@ fn cargo(command: &str) {
     let (manifest, elsewhere) = (copy().join("Cargo.toml"), tempdir().unwrap());
     let mut cargo = Command::new("timeout");
     cargo.args([COMPILING_S, env!("CARGO"), command, "--offline", "--quiet", "--manifest-path"]).arg(manifest);
-    // As this workspace has what it depends on; everything would else be compiled once more.
+    // The workspace compiles its dependencies in this way; with another setting all of them would be compiled again.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
     let output = cargo.env("CARGO_TARGET_DIR", folders().1).current_dir(elsewhere.path()).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -80,7 +80,7 @@ fn said(output: &Output) -> String {
 fn command(path: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(path);
     command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
-    // What cargo tells this test is not for the program.
+    // Cargo has set these for the test, not for the program.
     command.env_remove("CARGO_PKG_NAME").env_remove("CARGO_MANIFEST_DIR");
     command
 }
@@ -126,8 +126,8 @@ fn a_crate_of_its_own_solves_its_own_environment_with_its_own_algorithm() {
 
     let played = json(&program, &solved.folder, &["evaluate", "runs/latest", "--episodes", "50", "--json"]);
     assert_eq!((&played["algorithm"], &played["environment"]), (&"expected_sarsa".into(), &"Corridor-v0".into()));
-    // Of the shortest ways: 3 to 6 steps, all but the last of which cost 0.01. Weights that have learned nothing find one exit at most;
-    // those that a hundred fresh episodes confirmed may fail where an episode seldom begins.
+    // The shortest ways have 3 to 6 steps, and all but the last cost 0.01. Weights that have learned nothing find one exit at most. Weights
+    // that a hundred fresh episodes confirmed may still fail from a place where an episode seldom begins.
     let returns: Vec<f64> = played["returns"].as_array().unwrap().iter().filter_map(serde_json::Value::as_f64).collect();
     let shortest = returns.iter().filter(|value| (0.95 - 1e-6..0.98 + 1e-6).contains(*value)).count();
     assert!(shortest >= 45 && played["return_max"].as_f64() < Some(0.98 + 1e-6), "{played}");

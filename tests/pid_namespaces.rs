@@ -1,5 +1,5 @@
-//! Processes of another PID namespace, such as another container's, know a run's processes by other ids, and those of another
-//! time namespace by other start times: they are told so, and take nobody for dead.
+//! A process in another PID namespace, such as another container's, knows a run's processes by other ids; one in another time namespace
+//! knows them by other start times. Programs there say so, and take no process for dead.
 
 mod namespaces;
 mod run_support;
@@ -14,7 +14,8 @@ use serde_json::Value;
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
 const TIME: &[&str] = &["--time", "--boottime", "1000", "--fork", "--kill-child"];
 
-/// What a program says of `run` from another `namespace`, where the machine allows one: whether it succeeded, its output, its errors.
+/// The end of a program that looks at `run` from another `namespace`: whether it succeeded, its output and its errors. `None` if the machine
+/// allows no such namespace.
 fn said(run: &Supervised, namespace: &[&str], program: &str, arguments: &[&str]) -> Option<(bool, String, String)> {
     let mut elsewhere = unshare(namespace, &["true"])?;
     elsewhere.arg(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path());

@@ -84,7 +84,7 @@ fn a_run_leaves_the_cores_alone_to_which_another_is_bound() {
     let other = second.wait_for_process("learner");
     let (one, two) = ((&first, learner), (&second, other));
     assert!(!share_a_core(one, two), "both learners are bound to core {}", allowed(learner));
-    // A plan says whom it makes room for, as long as they are bound: beside other programs they are not for long.
+    // A plan names the runs that it makes room for while they are bound, which they are not for long if other programs run.
     let plan = command(first.folder.path(), BOUND).arg("--check").output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stderr).into_owned();
     let names_the_first = plan.contains(&format!("the run of {} (CartPole-v1) is bound to", first.pid()));
@@ -108,11 +108,11 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
     let mut run = start(BOUND);
     let learner = run.wait_for_process("learner");
     let core = allowed(learner).parse().ok();
-    // Without a number the run has left its cores already: the machine is busy.
+    // Without a core the run has left its cores already, because the machine is busy.
     let _hog = core.map(Hog::on);
     run.wait_for_log("every process may run on any core now");
     assert!(run.workers().into_iter().all(|pid| !is_bound(&run, pid)));
-    // Replacements, too.
+    // Replacements are not bound either.
     let actor = run.wait_for_process("actor");
     kill(actor, Signal::SIGKILL);
     wait_until("another actor", &run, || run.processes("actor").iter().any(|&pid| pid != actor));

@@ -62,7 +62,7 @@ fn ends(key: &Key) -> Vec<String> {
 /// The plan of `algorithm` with `overrides`, or the message that a user reads.
 fn plan(algorithm: &str, overrides: &[String]) -> Result<Plan, String> {
     let id = if algorithm == "dqn" { "CartPole-v1" } else { "Pendulum-v1" };
-    // Whole fragments, where the algorithm learns from those.
+    // A batch of whole fragments, if the algorithm learns from fragments.
     let batch = if ["appo", "ppo"].contains(&algorithm) { "learner.batch_size = 384\n" } else { "" };
     let text = format!("environment.id = {id:?}\nalgorithm.name = {algorithm:?}\n{batch}");
     let loaded = Config::parse(&text, "limits.toml", overrides).map_err(|errors| errors.0[0].to_string())?;

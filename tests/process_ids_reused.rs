@@ -1,4 +1,4 @@
-//! A process whose id another has by now is dead: its place is given back, and what it had added stays.
+//! A process whose id now belongs to another one is dead: its place is given back, and what it had added stays.
 
 mod namespaces;
 mod support;
@@ -55,7 +55,7 @@ fn a_dead_participant_whose_id_is_a_living_process_again_is_repaired_after() {
         let mut another = process_with_id(id);
         assert_ne!(start_time(id), Some(started));
         assert!(has_exited(id, started) && !has_exited(id, start_time(id).unwrap()));
-        // Whoever joins looks after the dead.
+        // A process that joins repairs after the dead.
         let joined = shared.open();
         drop(joined);
         assert_eq!(shared.free_places(), free, "the dead participant's place");

@@ -1,4 +1,4 @@
-//! `shoal`, the one program, and what all programs say when something else was probably meant.
+//! `shoal`, the program with all commands, and what every program says when something else was probably meant.
 
 mod run_support;
 
@@ -30,7 +30,7 @@ fn shoal(folder: &Path, arguments: &[&str]) -> Output {
     program("shoal", folder).args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// What the supervisor says of `arguments` that it refuses.
+/// The error of the supervisor for `arguments` that it refuses.
 fn refusal(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let output = program("supervisor", folder.path()).args(arguments).current_dir(folder.path()).output().unwrap();
@@ -184,7 +184,7 @@ fn the_page_of_commands_has_every_command_with_its_options() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md")).unwrap();
     let overview = told(&shoal(folder.path(), &["--help"]));
     let (_, listed) = overview.split_once("Commands:\n").unwrap_or_else(|| panic!("{overview}"));
-    // Of a description that was broken the other lines are indented further.
+    // The further lines of a description are indented more.
     let entries = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
     let commands = entries.filter(|entry| !entry.starts_with(' ')).filter_map(|entry| entry.split(' ').next());
     for command in commands.filter(|command| *command != "help") {
@@ -314,7 +314,7 @@ fn a_name_that_means_nothing_is_told_what_may_have_been_meant() {
 fn what_is_wrong_with_an_environment_without_a_file_points_into_none() {
     let folder = tempfile::tempdir().unwrap();
     let output = shoal(folder.path(), &["train", "CartPole-v1", "--check", "--set", "algorithm.name=sac"]);
-    // Of the two that do not fit, what was set is named.
+    // Two settings contradict each other; the error names the one that was typed.
     assert!(!output.status.success() && said(&output).starts_with("error: --set algorithm.name=sac: "), "{}", said(&output));
     let output = shoal(folder.path(), &["train", "mujoco:Absent-v1", "--check", "--set", "algorithm.name=ppo"]);
     assert!(!output.status.success() && said(&output).matches("mujoco:Absent-v1").count() == 1, "{}", said(&output));
@@ -335,7 +335,7 @@ fn a_preset_of_another_algorithm_than_was_asked_for_is_told_what_to_train_instea
 }
 
 #[test]
-fn what_is_said_twice_or_of_several_seeds_and_cannot_be_is_refused() {
+fn options_that_are_given_twice_or_contradict_several_seeds_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [
         &["--seed", "1", "--set", "run.seed=2"][..],
@@ -367,7 +367,7 @@ fn a_configuration_from_a_pipe_is_taken_where_the_program_reads_it_once() {
         writeln!(writer, "[environment]\nid = \"{environment}\"").unwrap();
         let mut piped = program("shoal", folder.path());
         piped.args(["train", "/dev/stdin"]).args(options).current_dir(folder.path()).stdin(reader);
-        // The end of the pipe is that of the text.
+        // Closing the pipe ends the text.
         drop(writer);
         piped.output().unwrap()
     };
@@ -376,7 +376,7 @@ fn a_configuration_from_a_pipe_is_taken_where_the_program_reads_it_once() {
     let refused = train("gymnasium:CartPole-v1", &["--check"]);
     assert!(!refused.status.success() && said(&refused).contains("/dev/stdin can be read once"), "{}", said(&refused));
     told(&train("CartPole-v1", &with_changes(&["--seeds", "1-2"], SHORT)));
-    // Programs of their own read it from a file: what is refused is another thing, of which the command learns later.
+    // The program of each seed reads the configuration from a file. What the command refuses here comes after reading it.
     let refused = said(&train("gymnasium:CartPole-v1", &["--seeds", "1-2", "--set", "run.resume=auto"]));
     assert!(refused.contains("several seeds always begin anew") && !refused.contains("can be read once"), "{refused}");
 }
@@ -498,7 +498,7 @@ fn the_table_of_several_seeds_is_printed_where_its_file_cannot_be_written() {
         run_folders(&group).iter().any(has_metrics).then_some(group)
     };
     let group = wait_for("a run", String::new, begun);
-    // As little as a full disk does it take a file then.
+    // A folder of that name takes no file, as a full disk would not.
     std::fs::create_dir(group.join("seeds.json")).unwrap();
     let output = endless.end();
     let (table, said) = (String::from_utf8_lossy(&output.stdout), said(&output));
@@ -576,7 +576,7 @@ fn several_seeds_do_not_pretend_to_go_on_with_killed_ones() {
 }
 
 #[test]
-fn a_seed_that_fails_is_told_of_with_its_log_and_fails_the_command() {
+fn a_seed_that_fails_is_reported_with_its_log_and_fails_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let output = shoal(folder.path(), &with_changes(&["train", "CartPole-v1", "--seeds", "1-2"], &["learner.device=cuda:250"]));
     assert_eq!(output.status.code(), Some(1));

@@ -177,8 +177,8 @@ fn an_environment_that_a_module_of_one_s_own_registers_is_found_by_that_module()
 }
 
 #[test]
-fn what_render_returns_and_is_no_picture_is_told() {
-    in_prepared_process("what_render_returns_and_is_no_picture_is_told", || {
+fn a_result_of_render_that_is_no_picture_is_reported() {
+    in_prepared_process("a_result_of_render_that_is_no_picture_is_reported", || {
         let rendered = |picture: &str| {
             let request = request("python:shapes:Drawn", &format!(r#"{{"picture": "{picture}"}}"#));
             let mut environment = EnvironmentRequest { drawn: true, ..request }.make().unwrap();
@@ -259,7 +259,7 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
         let mut vector = VectorEnvironment::new(vec![literal.make().unwrap()]).unwrap();
         // Seeds of 64 bits are derived from it.
         vector.reset(7).unwrap();
-        // Rounded to 32 bits, each of these bounds but one lies outside of those of 64.
+        // Rounded to 32 bits, all but one of these bounds lie outside the 64-bit bounds.
         for (action, expected) in [([-9.0, -9.0], -0.8), ([9.0, 9.0], 0.4)] {
             vector.step(shoal::environments::Actions::Continuous(&action)).unwrap();
             assert!((f64::from(vector.rewards()[0]) - expected).abs() < 1e-6, "{:?}", vector.rewards());

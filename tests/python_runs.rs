@@ -1,5 +1,5 @@
-//! Whole runs on environments in Python: they train, and what an environment does wrong takes down its actor and nothing
-//! else, is told with the place in the user's file, and ends the run if it goes on.
+//! Whole runs on environments in Python: they train. A fault of an environment takes down only its actor, is reported with the place in
+//! the user's file, and ends the run if it happens again and again.
 #![cfg(feature = "python")]
 
 mod python_support;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use shoal::config::Config;
 use shoal::telemetry::videos_in;
 
-/// A run of the environment that fails as `how` says, without an evaluator, which would fail, too.
+/// A run of the environment that fails as `how` says. It has no evaluator, which would also fail.
 fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
     let python_path = format!("environment.python_path={}", python_support::folder().display());
     let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}"{arguments}}}"#);
@@ -21,7 +21,7 @@ fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
     start(&[&common[..], overrides].concat())
 }
 
-/// What the run says after it gave up.
+/// The report of a run that gave up.
 fn failure_of(mut run: Supervised) -> String {
     assert!(!run.wait().success(), "the run must have failed:\n{}", run.log());
     run.assert_nothing_left();
@@ -137,7 +137,7 @@ fn an_environment_that_changes_the_current_folder_takes_neither_weights_nor_vide
 #[test]
 fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
     let evaluated = ["evaluator.enabled=true", "evaluator.episodes=2", "evaluator.episode_limit_steps=50", "evaluator.interval_ms=0"];
-    // Also where a limit inside of them is named, of which nothing comes.
+    // One of them names a time limit of its own that it does not keep.
     for id in ["environment.id=python:faulty:Faulty", "environment.id=python:faulty:Endless"] {
         let mut run = start_faulty("never end", "", &[&evaluated[..], &[id]].concat());
         run.wait_for_log(

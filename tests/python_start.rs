@@ -225,7 +225,7 @@ fn what_an_environment_leaves_behind_holds_up_no_refusal_and_is_ended() {
     let refused = refusals.recv_timeout(Duration::from_secs(120)).expect("the helper is not waited for");
     let (_, rest) = refused.split_once("its helper is process ").unwrap_or_else(|| panic!("{refused}"));
     let helper = Path::new("/proc").join(rest.split('.').next().unwrap()).join("stat");
-    // Who is dead and whom nobody has reaped yet is a Z.
+    // The state Z is a dead process that nobody has reaped yet.
     let lives = || std::fs::read_to_string(&helper).is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "));
     run_support::wait_until("the end of the helper", || refused.clone(), || !lives());
 }

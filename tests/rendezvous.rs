@@ -58,7 +58,7 @@ impl Place {
         Ok(announcement)
     }
 
-    /// A second segment, of whoever calls this.
+    /// A second segment, whose supervisor is the calling process.
     fn segment(&self) -> Segment {
         let layout = self.run.segment.layout().clone();
         Segment::create(layout, &self.run.segment.description().unwrap(), false).unwrap()

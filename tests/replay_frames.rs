@@ -153,7 +153,7 @@ fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_wha
     (0..23).for_each(|step| _ = writer.write_frame(&frame(1_000 + step)));
     let before = writer.tree().expect("a tree").total();
     let tree = || segment.words(Region::Tree).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<u64>>();
-    // As a learner's thread does that draws ahead, beside the one that announces the process's operations.
+    // A learner's thread that draws ahead reads in this way, while another thread announces the process's operations.
     let mut reader = Sampler::new(&segment, schema());
     let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(3));
     for _ in 0..50 {
@@ -172,7 +172,7 @@ fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
     let segment = segment(16, 4, 16);
     let dead = join(&segment, 1);
     dead.write_frame(&frame(0));
-    // As a death between the claim and the copy leaves it: the frame's slot word says that process 1 is writing.
+    // A death between claim and copy leaves it so: the frame's slot word says that process 1 is writing.
     let word = &segment.words(Region::Frames)[0];
     let ready = word.load(Ordering::Relaxed);
     let (writing, state) = (1u64 << 20, 0xfu64 << 20);

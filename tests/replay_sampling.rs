@@ -150,7 +150,7 @@ fn the_rate_limiter_counts_what_an_update_stands_for_and_everybody_else_what_it_
     assert_eq!(drawn(32, 32), (32, 32));
     assert_eq!(drawn(128, 32), (160, 64), "a larger batch");
     assert_eq!(drawn(16, 32), (176, 96), "a smaller one");
-    // Whoever died between its two words, or looks between those of another.
+    // As if a process had died between writing its two words, or another looked between them.
     control.sampled().store(64, Ordering::Relaxed);
     assert_eq!(control.counted_samples(), 0, "fewer than nothing");
 }
@@ -259,7 +259,7 @@ fn a_root_that_a_stopped_process_leaves_far_too_high_keeps_nobody_from_drawing()
     let run = Run::new(Sizes { capacity: 64, fanout: 4, ..Sizes::default() });
     let mut replay = run.replay(0);
     insert(&run, &mut replay, 1, (0..50).map(|_| priority(1.0)));
-    // As between the leaves of a large update, which are zero already, and the root. One target in a million falls on what is there.
+    // As in a large update whose leaves are zero already and whose root is not. One target in a million falls on a row.
     let total = replay.tree().expect("a tree").total();
     let levels = shoal::segment::layout::tree_level_lengths(64, 4);
     let root: usize = levels[..levels.len() - 1].iter().sum();

@@ -1,5 +1,5 @@
-//! A run fits itself to the machine while it is under way: it starts actors, sends them away, gives them other environments and learners
-//! another batch, keeps what is faster, writes down what it tried, and survives kills meanwhile as always.
+//! A run fits itself to the machine while it is under way: it starts actors, ends them, changes the number of environments and the batch,
+//! keeps what is faster, writes down what it tried, and survives kills meanwhile.
 
 mod run_support;
 
@@ -14,7 +14,7 @@ use shoal::segment::membership::View;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 
-/// Nothing but what a test names is tried, and that at any time of the run.
+/// The run tries only what a test adds, at any time of the run.
 const FIXED: &[&str] = &[
     "adaptation.enabled=true",
     "adaptation.freeze_after=1",
@@ -48,7 +48,7 @@ fn progress(segment: &Segment) -> [u64; 2] {
     [control.updates(), control.sampled()].map(|word| word.load(Ordering::Relaxed))
 }
 
-/// Wait until learners have made so many more updates.
+/// Wait until learners have made `more` updates.
 fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
     let wanted = progress(segment)[0] + more;
     run.wait_until("updates", || progress(segment)[0] >= wanted);
@@ -57,7 +57,7 @@ fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
 /// Transitions per update while a view doubles the configured batch twice.
 fn batch_when_doubled_twice(run: &mut Supervised, segment: &Segment) -> f64 {
     let watchdog = Watchdog::new("a larger batch that lasts for 80 updates");
-    // Until the view has stayed the same while it was measured. Each time that it is tried, it lasts for more than a hundred updates.
+    // Measure until the view has stayed the same meanwhile: each time that it is tried, it lasts for more than a hundred updates.
     loop {
         watchdog.pause(Duration::ZERO, || run.log());
         run.wait_until("a larger batch", || view(segment).doublings == 2);
@@ -116,8 +116,8 @@ fn a_setting_that_is_tried_when_the_run_ends_is_a_line_too() {
 
 #[test]
 fn after_its_part_of_the_steps_a_run_gives_up_what_it_tries_and_tries_nothing_else() {
-    // At 500 steps per second for each actor at most. The first probe begins after some 4,000 steps and would take 12,000. What is left of
-    // the run is long enough for another one to begin, and there is more to try.
+    // Each actor takes at most 500 steps per second. The first probe begins after some 4,000 steps and would take 12,000. The rest of the
+    // run is long enough for another probe to begin, and there is more to try.
     let ends = ["run.stop_env_steps=16500", "adaptation.freeze_after=0.6", "evaluator.enabled=false"];
     let ranges = ["environment.step_delay_us=2000", "adaptation.most_actors=4", "adaptation.most_environments=8"];
     let mut run = adapting(&[ends, ranges].concat());
@@ -258,7 +258,7 @@ fn updates_stay_in_step_with_inserts_while_a_larger_batch_is_tried_and_after() {
     // leave the band, which is as wide, and one comes after the end.
     let surplus = 32.0 * (inserted - 200.0) - 32.0 * updates;
     assert!(surplus.abs() <= 3.5 * 32.0 * 41.0, "{surplus} samples beyond the updates: {last}");
-    // In 80 updates at least the batch was larger by 96.
+    // In at least 80 updates the batch was larger by 96.
     assert!(sampled - 32.0 * updates >= 7_000.0, "counted by samples the surplus would be far off: {last}");
 }
 
@@ -269,7 +269,7 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
     let segment = run.segment();
     let batch = batch_when_doubled_twice(&mut run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
-    // It may have been found faster meanwhile, and stays then.
+    // If the larger batch was found to be faster meanwhile, it stays.
     run.look_for("the batch of before, or a verdict", |run| (view(&segment).doublings == 0 || !probes(run).is_empty()).then_some(()));
     wait_for_updates(&mut run, &segment, 200);
     drop(segment);
@@ -277,12 +277,12 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
 
     let last = run.metrics().pop().expect("a run has metrics");
     let [inserted, sampled] = ["inserted", "sampled"].map(|key| number(&last, key) as f64);
-    // As above, with a band of 128 samples: the largest batch.
+    // The bound of the test above, with a band of 128 samples, the largest batch.
     let surplus = 2.0 * (inserted - 200.0) - sampled;
     assert!(surplus.abs() <= 128.0 + 2.5 * 2.0 * 41.0, "{surplus} samples beyond those that were drawn: {last}");
 }
 
-/// Let whoever plays `role` and is chosen by `victim` crash as long as the log does not say that this setting was given up.
+/// Crash the process of `role` that `victim` chooses, until the log says that this setting was given up.
 fn crash_until_given_up(run: &mut Supervised, segment: &Segment, role: &str, setting: &str, victim: impl Fn(usize) -> bool) {
     let watchdog = Watchdog::new(format!("{setting} to be taken back"));
     while !run.log().contains(&format!("gave up trying {setting}")) {
@@ -339,7 +339,7 @@ fn a_setting_for_whose_actor_the_system_has_no_room_is_taken_back_and_the_run_go
     let ends = (&given_up["from"]["actors"], &given_up["to"]["actors"]);
     assert_eq!((ends, &given_up["verdict"]), ((&1.into(), &2.into()), &"abandoned".into()));
     assert!(given_up["reason"].as_str().unwrap().starts_with("a process failed: "), "{given_up}");
-    // Who is wanted is tried again after a second.
+    // A process that is wanted would be started again after a second.
     let later_s = given_up["wall_s"].as_f64().unwrap() + 3.0;
     run.wait_for("three more seconds", |metrics| metrics["wall_s"].as_f64() > Some(later_s));
     let segment = run.segment();

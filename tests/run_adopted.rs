@@ -239,7 +239,7 @@ fn a_run_is_kept_though_nobody_has_seen_off_the_guests_that_left_it() {
         assert!(slot.occupy(std::process::id(), place.generation));
     }
     run_support::stop(run.pid());
-    // One is as after a panic, in the middle of an operation.
+    // One is left as by a panic, in the middle of an operation.
     std::mem::forget(slots[0].begin_operation(segment.control(), || ()));
     slots.iter().for_each(|slot| slot.announce_leaving());
     let keeper = run.kill_and_wait_for_keeper();
@@ -333,7 +333,7 @@ fn without_its_keeper_or_its_name_a_run_goes_on_from_its_newest_checkpoint() {
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     run.wait_for_process("learner");
-    // As a supervisor that ends by an error removes it.
+    // A supervisor that ends by an error removes the segment in this way.
     assert!(system::remove(&run.segment_name().unwrap()));
     run.kill();
     assert!(run.log().contains("cannot be kept in memory") && run.log().contains("has all that was there"), "{}", run.log());

@@ -85,7 +85,7 @@ fn a_run_whose_memory_is_gone_and_whose_record_is_not_is_told_of_by_its_folder()
     let mut run = start(&["evaluator.enabled=false"]);
     run.wait_for("some steps", |line| line["env_steps"].as_u64() > Some(0));
     let (folder, supervisor) = (run.folder.path().to_owned(), run.pid());
-    // As after a restart of the machine: nobody was there to clean up.
+    // As after a restart of the machine: no process has cleaned up.
     stop(supervisor);
     run.all_processes().into_iter().filter(|&pid| pid != supervisor).for_each(|pid| kill(pid, Signal::SIGKILL));
     run.kill();

@@ -18,11 +18,11 @@ use run_support::{Supervised, Watchdog, kill, start};
 use serde_json::Value;
 use shoal::experience::Random;
 
-/// Who may be hit, and how often beside the others.
+/// The roles that may be hit, each with its weight in the choice.
 const VICTIMS: [(&str, u32); 5] = [("actor", 5), ("learner", 4), ("evaluator", 2), ("attached actor", 2), ("supervisor", 1)];
 /// Longest pause between two blows.
 const LONGEST_PAUSE_MS: u64 = 40;
-/// One blow in so many stops a process for a while instead of killing it.
+/// One hit in this many stops a process for a while instead of killing it.
 const STOPS: u32 = 5;
 /// Blows between two audits.
 const AUDIT_INTERVAL: u64 = 10;
@@ -39,7 +39,7 @@ struct Report {
     replaced_ms: Vec<f64>,
     /// From the kill of a supervisor until the run goes on, by way of the disk.
     resumed_ms: Vec<f64>,
-    /// The same, in its memory.
+    /// From the kill of a supervisor until the run goes on, in its memory.
     adopted_ms: Vec<f64>,
 }
 
@@ -126,7 +126,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
             continue;
         }
         let found = run.processes(role);
-        // Whoever waits for its replacement cannot be hit; somebody else is next.
+        // A role whose process is not replaced yet cannot be hit; another one is next.
         let Some(&victim) = found.get(pick % found.len().max(1)) else { continue };
         if is_stop {
             kill(victim, Signal::SIGSTOP);
@@ -155,7 +155,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
     let steps = env_steps(&run);
     until("another step after all that", &run, || env_steps(&run) > steps);
     kill_supervisor(&mut run, true, &mut report);
-    // Before the disk: a tree that comes from there has been made anew.
+    // Before the run goes on from the disk: a tree that is read from there is built again.
     run.assert_tree_is_exact();
     kill_supervisor(&mut run, false, &mut report);
     run.assert_tree_is_exact();

@@ -50,7 +50,7 @@ fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_prog
     let evaluations: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let routine = evaluations.iter().filter(|line| line["kind"] == "routine").count();
     assert!(routine <= 1, "the last parameters are not waited for: {text}");
-    // The rates of the report are those of the training, without the start and the leaving.
+    // The report's rates are those of the training, without the start and the end of the run.
     let record = run.record();
     let summary = &record["finished"]["summary"];
     assert_eq!(summary["training_s"], last["training_s"]);
@@ -201,7 +201,7 @@ fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
 
 #[test]
 fn a_run_that_is_ended_before_its_learner_has_begun_leaves_weights() {
-    // So large that a learner takes a while to begin; one that was quicker all the same proves nothing.
+    // So large that a learner takes a while to begin. If it was quicker all the same, nothing is proved.
     let stopped_in_time = || {
         let run = start(&["network.hidden=[1024, 1024, 1024]", "evaluator.enabled=false"]);
         let learner = run.wait_for_process("learner");

@@ -38,7 +38,7 @@ fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it()
 }
 
 #[test]
-fn best_weights_of_a_synchronous_run_stay_where_it_goes_on_otherwise_and_come_again_where_not() {
+fn a_resumed_synchronous_run_keeps_its_best_weights_only_if_a_change_keeps_it_from_finding_them_again() {
     for (change, stay) in [("learner.learning_rate=0.0001", true), ("run.stop_env_steps=3500", true), ("machine.max_restarts=3", false)] {
         let settings = ["actor.count=0", "run.stop_env_steps=3000", "evaluator.enabled=false"];
         let mut run = start(&[&settings[..], &["checkpoint.synchronous_interval_steps=1000", "checkpoint.keep_last=9"]].concat());
@@ -63,7 +63,7 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
         let wanted = lines.iter().filter(|line| is_wanted(line)).map(|line| format!("{line}\n"));
         std::fs::write(&file, wanted.collect::<String>()).unwrap();
     };
-    // As a full disk leaves them that takes no more lines.
+    // The files as a full disk leaves them that takes no more lines.
     write_lines(&|line| line["is_best"] != true);
     let best = PolicyWeights::load(&weights).unwrap().metadata;
     let inspected = |run: &Supervised| told(&program("inspect", run.folder.path()).arg(run.run_folder()).output().unwrap());
@@ -71,7 +71,7 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
     let (told, in_checkpoint) = best_without_evaluator(&mut run);
     assert_eq!((number(&told, "version"), number(&told, "episodes")), (best.parameter_version, best.evaluation.unwrap().episodes));
     assert_eq!(in_checkpoint, Some(best.environment_steps), "`keep_best` goes by this");
-    // As one leaves them that takes no weights.
+    // The files as a full disk leaves them that takes no weights.
     assert!(lines.iter().any(|line| line["is_best"] == true), "{lines:?}");
     write_lines(&|_| true);
     std::fs::remove_file(&weights).unwrap();

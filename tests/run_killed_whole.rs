@@ -17,7 +17,7 @@ use shoal::experience::Random;
 
 /// Longest life of a run: it is killed while it starts, while it learns, or in between.
 const LONGEST_LIFE_MS: u64 = 400;
-/// For how long a socket that no record names is left alone: it may be of somebody who has not written that yet.
+/// How long a socket that no record names is left alone: its process may not have written the record yet.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Kill every process of the run, the supervisor and its sentinel too, in any order and faster than they could help each other.
@@ -50,7 +50,7 @@ fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() 
         run.start_again(&[]);
         supervisors.push(run.pid());
     }
-    // Until it has a folder of its own, `latest` is that of the one before.
+    // Until the run has a folder of its own, `latest` leads to the folder of the run before.
     let (record, pid) = (run.run_folder().join("run.json"), run.pid());
     let is_its_own = || -> Option<bool> {
         let record: Value = serde_json::from_slice(&std::fs::read(&record).ok()?).ok()?;

@@ -71,7 +71,7 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
     let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
     assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
-    // By its file alone, which says nothing of coefficients.
+    // From the file alone, which does not tell the coefficients.
     let file = run.run_folder().join("weights/last.safetensors").display().to_string();
     let played = run.ask("evaluate", &[&file, "--episodes", "1"]);
     assert!(played.contains("Rally-v0"), "{played}");
@@ -106,7 +106,7 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
         run.wait_for("the run to go on", |line| number(line, "restarts") == restarts && number(line, "updates") > before + 100);
     }
     let last = run.metrics().pop().unwrap();
-    // Hardly any came too late, as those of an actor do that had no core for a while, and nothing was overwritten.
+    // Hardly any fragment came too late, as those of an actor without a core do, and none was overwritten.
     assert!(20 * number(&last, "dropped_fragments") <= number(&last, "inserted"), "{last}");
     assert!(number(&last, "sampled") <= number(&last, "inserted"), "{last}");
     for metric in metrics {
@@ -133,7 +133,7 @@ fn learners_of_an_auto_encoder_may_be_killed() {
 
 #[test]
 fn two_learners_learn_as_one_does_where_everything_is_normalised() {
-    // Where each scaled its part of a batch by what it had seen last, two of three seeds never left the smallest return.
+    // When each learner scaled its part of a batch by its own latest statistics, two of three seeds never left the smallest return.
     let acrobot = [
         "environment.id=Acrobot-v1",
         "algorithm.gamma=0.99",
@@ -209,7 +209,7 @@ fn a_share_of_each_batch_is_replayed_whoever_is_killed() {
     for restarts in 1..=2 {
         run.wait_for("replayed fragments", |line| {
             let (replayed, taken) = (number(line, "replayed_fragments"), number(line, "sampled"));
-            // As many as are new, once the first batches are over.
+            // As many are replayed as are new, once the first batches are over.
             number(line, "restarts") == restarts - 1 && taken > 400 && 5 * replayed > 4 * taken && 5 * replayed < 6 * taken
         });
         kill(run.wait_for_process("learner"), Signal::SIGKILL);

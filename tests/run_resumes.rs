@@ -40,7 +40,7 @@ fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Val
         assert!(run.wait().success(), "{}", run.output());
         let kept = |line: &Value| ["env_steps", "version", "kind", "return_mean", "confirms_goal"].map(|key| line[key].clone());
         let mut evaluations: Vec<Value> = run.evaluations().iter().map(|line| kept(line).into_iter().collect()).collect();
-        // Those after the checkpoint were played twice.
+        // The evaluations after the checkpoint were played twice.
         evaluations.sort_by_key(|line| (line[0].as_u64(), line.to_string()));
         evaluations.dedup();
         let mut last = run.metrics().pop().unwrap();
@@ -550,7 +550,7 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
     let before = run.checkpoints();
     run.signal(Signal::SIGTERM);
     run.wait_until_left();
-    // One that comes before the run waits for its last checkpoint is no more than the first one again.
+    // A signal that comes before the run waits for its last checkpoint only repeats the first one.
     let watchdog = Watchdog::new("the end of a run that is told so again and again");
     while run.is_running() {
         run.signal(Signal::SIGTERM);
@@ -578,7 +578,7 @@ fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint
     let mut run = start(&["checkpoint.interval_s=0.2"]);
     run.wait_for_log("checkpoint 000002");
     let supervisor = run.pid();
-    // It would replace them, and whoever ended by itself would have no id any more.
+    // The supervisor would replace killed processes, and reap those that end, so that their ids were free.
     run_support::stop(supervisor);
     let others = run.all_processes().into_iter().filter(|&pid| pid != supervisor);
     others.for_each(|pid| run_support::kill(pid, Signal::SIGKILL));

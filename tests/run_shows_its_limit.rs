@@ -1,5 +1,5 @@
-//! How near a run is to what the cores could compute is in its metrics, its report and what is seen from outside, and whoever measured that
-//! is gone.
+//! How near a run is to what the cores could compute is in its metrics, its report and the inspector, and the process that measured it is
+//! gone.
 
 mod run_support;
 
@@ -52,8 +52,8 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     let limit_per_s = segment.control().products_limit_per_s().load(Ordering::Relaxed) as f64;
     let [share, products_per_s] = ["limit_share", "products_per_s"].map(|key| line[key].as_f64().unwrap());
     assert!((share * limit_per_s / products_per_s - 1.0).abs() < 1e-6, "{share} of {limit_per_s} is not {products_per_s}");
-    // An update of double DQN: three forward passes, and a backward pass without the gradient of the input; actors compute, too. Products
-    // are counted before the update is.
+    // An update of double DQN has three forward passes, and a backward pass without the gradient of the input. Actors compute as well, and
+    // the products of an update are counted before the update.
     let weights = [4 * 256, 256 * 256, 256 * 2];
     let update = 256.0 * f64::from(5 * weights.iter().sum::<i32>() - weights[0]);
     let updates = segment.control().updates().load(Ordering::Relaxed) as f64;

@@ -71,7 +71,7 @@ fn a_lucky_evaluation_does_not_end_a_run() {
         let output = run.output();
         assert!(output.contains("interrupted, after") && !output.contains("solved:"), "{output}");
         assert!(output.contains("that fresh episodes did not confirm"), "{output}");
-        // The highest of the single episodes is far above what the policy is worth; what is saved with it is not.
+        // The best single episode is far above the policy's mean return; the return that is saved with the weights is not.
         let best = assert_saved_with_their_confirmation(&run);
         let highest = run.evaluations().iter().map(|line| number(line, "return_mean")).fold(f64::MIN, f64::max);
         let truth = evaluate(&run.run_folder().join("weights/best.safetensors"));
@@ -108,7 +108,7 @@ fn a_confirmed_goal_ends_the_run_with_weights_that_hold_it() {
 #[test]
 fn a_goal_that_was_confirmed_before_anything_else_ended_the_run_is_reached() {
     for is_interrupted in [true, false] {
-        // With slow steps the confirmation takes a second and more. A supervisor that is stopped too late all the same proves nothing.
+        // With slow steps the confirmation takes a second and more. If the supervisor is stopped too late all the same, nothing is proved.
         let mut run = start(&[
             FROZEN,
             "environment.step_delay_us=1000",
@@ -200,7 +200,7 @@ fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_bette
     assert!(run.wait().success(), "{}", run.output());
     assert_eq!(run.record()["finished"]["reason"], "solved");
     let best = run.run_folder().join("weights/best.safetensors");
-    // As if they had been far better than what is to come.
+    // Claim for the best weights a return far above any that is to come.
     let mut perfect = PolicyWeights::load(&best).unwrap();
     perfect.metadata.evaluation =
         Some(WeightsEvaluation { return_mean: 500.0, return_ci95_low: Some(499.0), episodes: 100, confirmed: true });

@@ -47,7 +47,7 @@ fn a_killed_learner_goes_on_from_its_last_state() {
     run.wait_for("the first updates", |line| number(line, "updates") > 400);
     let segment = run.segment();
     let (actor, victim) = (process_slot(&segment, Role::Actor, 0), learner(&segment, 0));
-    // Without anything new a replacement stays where it begins.
+    // Without new rows a replacement stays where it begins.
     stop_outside_of_operations(actor);
     run.wait_until("the learner to wait for a batch", || waits(victim));
     let killed = victim.pid();
@@ -102,7 +102,7 @@ fn a_wait_for_a_learner_that_dies_is_none_for_the_rate_limiter() {
     run.assert_nothing_left();
 }
 
-/// It has a state of the leader's and not yet a batch of its own, so that nothing has told it yet how observations are scaled.
+/// Such a learner has the leader's state and no batch of its own yet, so only that state can tell it how observations are scaled.
 #[test]
 fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observations() {
     let endless = ["learner.count=2", "run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "evaluator.enabled=false"];
@@ -116,7 +116,7 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
         board.read(&mut published).expect("the leader has published");
         published.split_off(published.len() - 6)
     };
-    // Nothing new comes from here on, and what is there is learned from.
+    // No new rows come from here on, and the learners use up those that are there.
     run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGSTOP));
     run.wait_until("both learners to wait for a batch", || waits(first) && waits(second));
     for (leads, joins) in [(first, second), (second, first)] {
@@ -200,12 +200,12 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
 }
 
 #[test]
-fn of_learners_that_die_together_none_is_said_to_go_on_from_another() {
+fn learners_that_die_together_are_not_reported_to_go_on_from_each_other() {
     let mut run = start(&["learner.count=2"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 100);
     let segment = run.segment();
     let learners = [0, 1].map(|number| learner(&segment, number));
-    // It finds both dead when it goes on.
+    // The supervisor finds both dead when it goes on.
     stop(run.pid());
     learners.iter().for_each(|learner| kill(learner.pid(), Signal::SIGKILL));
     run.wait_until("the end of both", || learners.iter().all(|learner| learner.dead_owner().is_some()));
@@ -220,7 +220,7 @@ fn of_learners_that_die_together_none_is_said_to_go_on_from_another() {
 }
 
 #[test]
-fn what_an_evaluator_has_said_by_its_death_is_taken_in() {
+fn what_an_evaluator_reported_before_its_death_counts() {
     let mut run = start(&["evaluator.interval_ms=0"]);
     run.wait_for_evaluations("the first evaluation", |lines| !lines.is_empty());
     let (segment, evaluator) = (run.segment(), run.processes("evaluator")[0]);

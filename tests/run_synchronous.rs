@@ -97,7 +97,7 @@ fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in
     run.wait_for_process("synchronous trainer");
     let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
     let control = segment.control();
-    // It is told to end the run before it can see that one is wanted.
+    // The supervisor is told to end the run before it can see that a checkpoint is wanted.
     stop_until_one_is_wanted(&run, control);
     let env_steps = control.env_steps().load(Ordering::Relaxed);
     run.signal(Signal::SIGTERM);
@@ -127,7 +127,7 @@ fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left(
     run_support::kill(writer, Signal::SIGKILL);
     run.wait_for_log("ended without a word");
     drop(lock);
-    // It may have been killed as late.
+    // The trainer may have been killed by now.
     run_support::try_kill(trainer, Signal::SIGCONT);
     assert_ends_with_a_checkpoint_of(&mut run, env_steps);
 }

@@ -266,7 +266,7 @@ fn learners_killed_and_stopped_at_any_moment_lose_nothing_that_a_living_one_know
     learners.await_updates(10);
     let mut random = support::random(11);
     for _ in 0..kills {
-        // One is spared, and stands still for a while in every other round.
+        // One learner is not killed, but stands still for a while in every other round.
         let spared = random.random_range(0..LEARNERS);
         let stopped = random.random_bool(0.5);
         if stopped {

@@ -23,7 +23,7 @@ const CHECKSUM_WORD: usize = 32 + 3 * Region::ALL.len();
 /// Bytes of the header that the checksum speaks for, and the checksum itself.
 const CHECKED_BYTES: usize = 8 * (CHECKSUM_WORD + 1);
 
-/// What opening a segment of these bytes says, both ways of opening it agreeing.
+/// The error of opening a segment with these bytes, which must be the same for both ways of opening it.
 fn error_of(bytes: &[u8]) -> SegmentError {
     let object = Object::new(bytes);
     let writable = Segment::attach(&object.name).err().expect("a damaged segment was accepted");
@@ -205,7 +205,7 @@ fn the_object_is_private_exclusive_and_fully_backed() {
 
 #[test]
 fn the_object_is_made_and_fully_backed_however_often_signals_come_meanwhile() {
-    // It is a test on older kernels alone: later ones let no signal end the call that reserves pages, unless it kills.
+    // Only older kernels are tested by this: with later ones only a signal that kills ends the call that reserves pages.
     let run = Run::new(small());
     let (reader, writer) = nix::unistd::pipe().expect("a pipe");
     let child = system::fork_child(|| {
@@ -286,7 +286,7 @@ fn sizes_beyond_the_memory_are_no_room_and_leave_nothing() {
     let before = own_objects();
     let error = Segment::create(layout, &run::description(support::Payload::new().schema()), false).err().expect("140 TB of memory");
     assert!(matches!(error, SegmentError::NoRoom { .. } | SegmentError::Create { .. }), "{error}");
-    // Tests beside this one have objects of their own, which go with them.
+    // Tests that run at the same time have objects of their own, which go with them.
     support::wait_until(|| own_objects().iter().all(|name| before.contains(name)));
 }
 

@@ -1,5 +1,5 @@
-//! Shared memory that is too small is refused, whatever its size, and memory that somebody fills later is no matter: nobody ever meets a
-//! page that is not there (SIGBUS).
+//! Shared memory that is too small is refused, whatever its size, and shared memory that others fill later does not matter: no process ever
+//! meets a page that is not there (SIGBUS).
 
 mod namespaces;
 mod run_support;
@@ -12,12 +12,12 @@ use run_support::{segments_of, start, try_kill};
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// A fresh file system of so many bytes for all shared memory; 0 are without end.
+/// Mounts a fresh file system of `bytes` for all shared memory; 0 means without a limit.
 fn give(bytes: u64) {
     mount(&["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"], Path::new(SHARED_MEMORY));
 }
 
-/// How a short run ends, which leaves nothing, and what it says.
+/// The exit code and the errors of a short run, which must leave nothing.
 fn short_run() -> (Option<i32>, String) {
     let mut run = start(&["run.stop_env_steps=1000"]);
     let code = run.wait().code();

@@ -17,7 +17,7 @@ use shoal::sync::Ordering;
 use support::{Run, Sizes, wait_until};
 
 const BAND: u64 = 100;
-/// How often who waits may be asked whether to wait on before it counts as stuck, every two milliseconds.
+/// How often a feeder that waits may be asked whether to wait on, every two milliseconds, before it counts as stuck.
 const MOST_LOOKS: u32 = 3_000;
 /// What a feeder adds at once.
 const ROWS: [usize; 3] = [1, 10, 60];
@@ -43,9 +43,9 @@ impl Fed {
         };
         let held = ReplayHandle::create(options, true, Some(1)).expect("a small replay");
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");
-        // More than any feeder adds, and nothing sampled yet: a band is no limit to what is added at once.
+        // More than any feeder adds, with nothing sampled yet: the band does not limit what is added at once.
         add(&held, 3 * BAND as usize, &mut || true);
-        // Somebody who draws, or the feeders would find that nobody does any more.
+        // One process draws, since feeders notice when no process does any more.
         let mut one = held.batch(1);
         held.sample(&mut one.as_rows(), None, Patience::new(None, &mut || true)).expect("more is there than the band allows");
         let mut fed = Self { segment, held, feeders: BTreeMap::new(), _run: run };
@@ -85,7 +85,7 @@ impl Fed {
         self.segment.processes().slot(slot).counters().get(Counter::Inserted)
     }
 
-    /// Draw so many that the inserts call for `surplus` samples more.
+    /// Draw until the inserts call for `surplus` samples more.
     fn draw_until(&self, surplus: u64) {
         let control = self.segment.control();
         let wanted = control.inserted().load(Ordering::SeqCst) - 1 - surplus;
@@ -147,7 +147,7 @@ fn a_feeder_killed_in_line_is_found_by_those_behind_it_without_a_supervisor_and_
     let mut fed = Fed::new();
     let victim = fed.first();
     fed.end(victim);
-    // Room for one, and nobody draws any more: those behind it find that it is dead.
+    // There is room for one, and no process draws any more: those behind the dead feeder find that it is dead.
     fed.serve_one(2);
     assert_eq!(fed.segment.processes().slot(victim).state(), SlotState::Free);
 }
@@ -171,7 +171,7 @@ fn a_feeder_stopped_in_line_is_passed_over_once_the_surplus_is_drawn() {
 fn feeders_stopped_in_line_do_not_hold_up_for_ever_who_draws_and_adds_in_one_thread() {
     let fed = Fed::new();
     fed.feeders.keys().for_each(|&slot| fed.stop(slot));
-    // Within the band, and nobody draws the rest but who is about to wait.
+    // The surplus is then within the band, and only the process that is about to wait could draw the rest.
     let mut batch = fed.held.batch(230);
     fed.held.sample(&mut batch.as_rows(), None, Patience::new(None, &mut || true)).expect("more is there than the band allows");
     let mut looks = 0;

@@ -208,7 +208,7 @@ proptest! {
         for &(leaf, height, difference) in &damage {
             ancestor(&words, capacity, fanout, leaf, height).fetch_add(difference.cast_unsigned(), Ordering::Relaxed);
         }
-        // Behind the total too: a root may promise more than there is.
+        // Targets beyond the total too: a root may promise more than there is.
         targets.iter_mut().for_each(|target| *target %= tree.total() + 5);
         if is_sorted {
             targets.sort_unstable();
@@ -223,7 +223,7 @@ proptest! {
                 leaf[0]
             })
             .collect();
-        // Where sums are wrong it depends on the level that the descent begins at which of them is met.
+        // If sums are wrong, the level at which a descent begins decides which of them it meets.
         if damage.is_empty() {
             prop_assert_eq!(&together, &alone);
         }

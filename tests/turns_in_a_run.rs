@@ -25,7 +25,7 @@ use shoal::sync::Ordering;
 
 /// Between two wake-ups of a process that sleeps although it is its turn to move.
 const NUDGE: Duration = Duration::from_micros(100);
-/// So many of them are too many: a watchdog.
+/// As many nudges in a row mean that the test hangs: a watchdog.
 const NUDGES: u32 = 1_000_000;
 const PUBLISH_INTERVAL: u64 = 4;
 /// Updates that one flush calls for.
@@ -124,7 +124,7 @@ struct Played {
     lag_max: u64,
 }
 
-/// Begin a run of so many actors, those attached after them, and a learner in the last slot; play it as `play` says; end it.
+/// Begin a run of `actors` actors, `attached` actors after them, and a learner in the last slot; play it as `play` says; end it.
 fn in_a_run<T>(actors: usize, attached: usize, play: impl FnOnce(&Segment, &[Member<'_>]) -> T) -> T {
     let config = config(actors, attached);
     let environment = registry::spec(&config.environment.id).expect("a known environment");
@@ -162,7 +162,7 @@ fn play(actors: usize, attached: usize, favour: &[usize]) -> Played {
     in_a_run(actors, attached, |segment, members| {
         let (control, everybody) = (segment.control(), actors + attached);
         let counter = |slot: usize, counter| segment.processes().slot(slot).counters().get(counter);
-        // One round: as often as everybody moves, in an order of its own each time.
+        // One round: each moves as often as it is favoured, in another order each time.
         let moves = favour.iter().copied().chain([1]).enumerate();
         let mut round: Vec<usize> = moves.flat_map(|(member, times)| repeat_n(member, times)).collect();
         let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -227,7 +227,7 @@ fn attached_actors_count_like_any() {
 #[test]
 fn a_wait_is_counted_while_it_goes_on() {
     in_a_run(1, 0, |segment, members| {
-        // Each moves alone until it waits for the other: the learner has nothing to draw, the actor then no room.
+        // Each moves alone until it waits for the other: first the learner has nothing to draw, then the actor has no room.
         for alone in [1, 0] {
             let slot = segment.processes().slot(alone);
             while slot.phase() != Some(Phase::LimiterWait) {

@@ -13,7 +13,7 @@ use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
-/// A run that learns nothing, so its episodes are short, and its videos: at the lowest priority long ones take their time on a busy
+/// A run that learns nothing, so that its episodes and videos are short: at the lowest priority long ones take their time on a busy
 /// machine.
 fn showing(overrides: &[&str]) -> Supervised {
     start(&[&SHOWING[..], &["learner.learning_rate=1e-9"], overrides].concat())
@@ -107,7 +107,7 @@ fn a_killed_visualizer_returns_and_nobody_waits_for_it() {
     let (after, _) = picture(&run, |caption, _| caption.version > before.version + 5);
     assert!(after.version > before.version);
     assert_ne!(run.wait_for_process("visualizer"), pid);
-    // One that stands still holds up nothing.
+    // A visualizer that stands still holds up nothing.
     let now = run.wait_for_process("visualizer");
     kill(now, Signal::SIGSTOP);
     let steps_before = steps(&run);

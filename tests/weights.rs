@@ -260,7 +260,7 @@ fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
         .unwrap();
     assert_eq!(status.signal(), Some(nix::sys::signal::Signal::SIGXFSZ as i32), "{status}");
     assert_eq!(PolicyWeights::load(&path).unwrap(), policy(1));
-    // It died in the middle indeed: what it had written lies beside, under a name that nothing reads.
+    // It did die in the middle: what it had written is there, under a name that nothing reads.
     let names = names(&folder);
     assert!(names.len() == 2 && names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
     policy(3).save(&path).unwrap();

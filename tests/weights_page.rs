@@ -67,7 +67,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     let inputs = built.network().inputs();
     let mut published = built.network().initialise(3);
     if scaled {
-        // Far from zero and one, as positions and velocities are: whoever forgets them chooses something else.
+        // Far from zero and one, as those of positions and velocities are: a program that forgets them chooses other actions.
         let means = (0..inputs).map(|_| random.random_range(-40.0..40.0)).collect();
         let inverse_deviations = (0..inputs).map(|_| random.random_range(0.02..20.0)).collect();
         InputScaling { means, inverse_deviations }.append_to(&mut published);
@@ -97,7 +97,7 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
         ActionSpace::Box { low, .. } => {
             let mut action = vec![0.0; low.len()];
             policy.choose(outputs, 0.0, &mut nothing_random, ActionMut::Continuous(&mut action));
-            // As the environment gets it.
+            // Clipped, as the environment gets it.
             action.into_iter().map(|element| f64::from(element.clamp(-1.0, 1.0))).collect()
         }
     });
@@ -143,7 +143,7 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
             skipped::because(format_args!("the program for {modules}, which no Python here has"));
             continue;
         };
-        // The one in NumPy alone says that it knows no convolutions.
+        // The program in NumPy says that it knows no convolutions.
         if modules.contains("torch") {
             cases.extend(images.iter().cloned());
         } else {
@@ -160,6 +160,6 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
         }
         ran += 1;
     }
-    // That of the checkout has NumPy.
+    // The Python of the checkout has NumPy.
     assert!(ran > 0 || !root().join(".venv").exists(), "no program of the page was run");
 }

@@ -1,4 +1,5 @@
-//! What cannot be started, does not fit, crashes or never comes is barred, taken back and said; and nothing breaks the tuner.
+//! A setting that cannot be started, does not fit, crashes or never comes into force is barred, taken back and reported; and nothing
+//! breaks the tuner.
 
 use proptest::prelude::*;
 use shoal::adaptation::{Incident, Range, Ranges, Reason, Rules, Setting, Status, Tuner, Verdict, Window};
@@ -14,7 +15,7 @@ fn searching(seed: u64) -> Run {
     Run::new(shape().machine, shape().rules(), shape().start(Start::Lowest), seed)
 }
 
-/// A run that has just gone to a setting to try it, with home and that setting.
+/// A run that has just begun to try a setting; its home; and that setting.
 fn trying(seed: u64) -> (Run, Setting, Setting) {
     let mut run = searching(seed);
     run.until_away();
@@ -63,7 +64,7 @@ fn a_setting_that_was_accepted_and_then_cannot_be_started_again_is_taken_back_to
 }
 
 #[test]
-fn so_is_one_that_was_accepted_just_before_the_part_of_the_run_in_which_settings_are_tried_is_over() {
+fn a_setting_accepted_just_before_trials_end_and_then_not_startable_is_taken_back_too() {
     for windows_before in 1..4 {
         let mut run = searching(0);
         assert!(run.until(1_000, |run| run.accepted().count() == 1));

@@ -1,5 +1,5 @@
-//! What a run does from one look at it to the next, where one side may be ahead of the other for a while; and the windows that the tuner is
-//! told of, made of that as the supervisor makes them: they end with a look, and hold whole updates and whole flushes.
+//! What a run does from one look to the next, if one side may be ahead of the other for a while; and the windows that the tuner gets of it,
+//! made as the supervisor makes them: each ends with a look, and holds whole updates and whole flushes.
 
 use shoal::adaptation::{Inserted, LeastWindow, NarrowBand, Setting, Window};
 
@@ -11,36 +11,36 @@ const LOOK_S: f64 = 0.2;
 /// Transitions that are inserted at once.
 const FLUSH: usize = 64;
 
-/// What was done and is not used yet, or does not show yet.
+/// Work that is done but not used yet, or not visible yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flow {
-    /// Transitions that actors are ahead of the learner, or below zero that it is ahead of them.
+    /// Transitions by which actors are ahead of the learner; below zero, the learner is ahead.
     surplus: f64,
     /// Transitions of the batch that is being made.
     made: f64,
-    /// Of the batch that is learned from, transitions that are still to be, once for each time that they are.
+    /// Transitions still to learn from the current batch, counted once for each pass over them.
     to_learn: f64,
     /// Part of the update under way.
     begun: f64,
     /// Transitions that are not inserted yet.
     staged: f64,
-    /// What tells what lasts.
+    /// The judge of which rates last.
     narrow: NarrowBand,
 }
 
-/// What is done in a window, by who is at work.
+/// What is done per second, by which sides are at work.
 struct Rates {
     both: Window,
     actors: Window,
     learner: Window,
-    /// While whoever is faster waits for the other.
+    /// While the faster side waits for the other.
     limited: Window,
     /// Transitions by which actors get ahead while both work.
     ahead_per_s: f64,
 }
 
 impl Flow {
-    /// The next window with `setting`, in which actors and learner are so many times as fast as usual; and how long it is.
+    /// The next window with `setting`, and its length. `speeds` are those of actors and learner, as multiples of the usual ones.
     pub(crate) fn window(&mut self, machine: &Machine, setting: Setting, speeds: [f64; 2]) -> (Window, f64) {
         if machine.between == Between::Nothing {
             return (at(speeds, machine.window(setting)), 1.0);
@@ -64,10 +64,10 @@ impl Flow {
         (self.begun, self.staged) = (updates.fract(), staged % FLUSH as f64);
         let mut measured = Window { learned_per_s: updates.floor() * rows / seconds, ..done.per_second() };
         let inserted_per_s = (staged - self.staged) / seconds;
-        // Of batches nothing is ahead for longer than a window.
+        // With batches neither side is ahead for longer than a window.
         let Between::Band(band) = machine.between else { return (measured, seconds) };
         if rates.ahead_per_s > 0.0 && self.surplus == band {
-            // Actors wait before the first step of a flush, so that their steps come together, too.
+            // Actors wait before the first step of a flush, so their steps also come together.
             measured.env_steps_per_s = inserted_per_s;
         }
         let samples_per_insert = machine.ratio(setting).expect("what lies between the sides is held by a ratio");
@@ -76,7 +76,7 @@ impl Flow {
         (self.narrow.lasting(measured, seconds, inserted), seconds)
     }
 
-    /// Until the next look each side goes its own way, and from when one is ahead by the band, at the pace of the other.
+    /// Until the next look each side works at its own pace; once one is ahead by the band, it works at the pace of the other.
     fn pass_with_band(&mut self, band: f64, rates: &Rates, done: &mut Done) {
         let room = if rates.ahead_per_s > 0.0 { band - self.surplus } else { band + self.surplus };
         let apart_s = (room / rates.ahead_per_s.abs()).min(LOOK_S);
@@ -85,7 +85,7 @@ impl Flow {
         self.surplus = (self.surplus + rates.ahead_per_s * apart_s).clamp(-band, band);
     }
 
-    /// Until the next look actors make one batch and no more while the learner learns from the one before.
+    /// Until the next look actors make at most one batch, while the learner learns from the batch before.
     fn pass_with_batches(&mut self, batch: f64, epochs: f64, rates: &Rates, done: &mut Done) {
         let mut left_s = LOOK_S;
         while left_s > 0.0 {
@@ -103,7 +103,7 @@ impl Flow {
             let passed_s = left_s.min(made_s).min(learned_s);
             done.add(rates, passed_s);
             left_s -= passed_s;
-            // What is complete is so exactly, whatever rounding would leave.
+            // A complete batch has exactly its size, whatever rounding would leave.
             self.made = if passed_s == made_s { batch } else { self.made + rates.env_steps_per_s * passed_s };
             self.to_learn = if passed_s == learned_s { 0.0 } else { self.to_learn - rates.learned_per_s * passed_s };
         }
@@ -121,7 +121,7 @@ impl Rates {
     }
 }
 
-/// What is done where actors and learner are so many times as fast.
+/// `rates`, with actors and learner as many times as fast.
 fn at([actors, learner]: [f64; 2], rates: Window) -> Window {
     Window { env_steps_per_s: rates.env_steps_per_s * actors, learned_per_s: rates.learned_per_s * learner, ..rates }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     /// What a step of an environment computes, in seconds.
     pub(crate) environment_s: f64,
-    /// What it sleeps beyond that, in seconds.
+    /// What a step of an environment sleeps in addition, in seconds.
     pub(crate) environment_sleep_s: f64,
     /// What the rate limiter holds; `None` where both sides run free.
     pub(crate) samples_per_insert: Option<f64>,
@@ -42,16 +42,16 @@ pub(crate) struct Machine {
 /// What lies between actors and learners.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Between {
-    /// Nothing that windows tell of: each shows what lasts.
+    /// Nothing that shows in windows: each shows the rates that last.
     Nothing,
-    /// Transitions: so many may one side be ahead of the other before it waits.
+    /// An error band: the transitions that one side may be ahead of the other before it waits.
     Band(f64),
-    /// Batches: the learner goes over each so often, in so many updates, while the actors make the next.
+    /// Batches: the learner goes over each `epochs` times, in `minibatches` updates each time, while the actors make the next.
     Batches { epochs: usize, minibatches: usize },
 }
 
 impl Machine {
-    /// What a run does on it with `setting`, and goes on doing.
+    /// The rates that last of a run with `setting` on this machine.
     pub(crate) fn window(&self, setting: Setting) -> Window {
         match (self.between, self.ratio(setting)) {
             (Between::Batches { epochs, .. }, _) => self.in_bursts(setting, epochs),
@@ -76,7 +76,7 @@ impl Machine {
         if let Between::Batches { epochs, minibatches } = self.between { epochs * minibatches } else { 1 }
     }
 
-    /// What is done while those act or learn who do, and nobody holds them up.
+    /// The rates while actors act or learners learn, as said, and nothing holds them up.
     pub(crate) fn at_work(&self, setting: Setting, is_acting: bool, is_learning: bool) -> Window {
         let (acting, learning) = (f64::from(u8::from(is_acting)), f64::from(u8::from(is_learning)));
         let (actors, step_s, row_s) = (acting * setting.actors as f64, self.step_s(setting), self.row_s(setting));
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// What is done while whoever is faster waits for the other, if actors and learner are so many times as fast as usual.
+    /// The rates while the faster side waits for the other, if actors and learner are as many times as fast as usual.
     pub(crate) fn limited(&self, setting: Setting, ratio: f64, [actors_speed, learner_speed]: [f64; 2]) -> Window {
         let (actors, cores) = (setting.actors as f64, self.cores as f64);
         let (step_s, row_s) = (self.step_s(setting) / actors_speed, self.row_s(setting) / learner_speed);
@@ -128,7 +128,8 @@ impl Machine {
         batch.per_second()
     }
 
-    /// The share of a core that each of those has who want so many, and what is left of it beside the changes from one to another.
+    /// The share of a core that each process gets if together they want `wanted_cores`, and the part of it that switching between processes
+    /// leaves.
     fn scheduling(&self, wanted_cores: f64) -> (f64, f64) {
         let cores = self.cores as f64;
         ((cores / wanted_cores).min(1.0), 1.0 / (1.0 + SWITCHING * (wanted_cores / cores - 1.0).max(0.0)))

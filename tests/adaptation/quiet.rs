@@ -1,4 +1,4 @@
-//! What a run is spared: circles, probes without end, probes late in it; and what brings the search back.
+//! A search neither goes in circles nor probes without end or late in a run; and what makes it begin again.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{GOOD, LONGEST_SEARCH_WINDOWS, MUST_FIND, SEARCHES};
 
 /// Share of the time that probes may take after the first search.
 const MOST_PROBING: f64 = 0.1;
-/// For so long a knob does not return to a value.
+/// How long a knob does not return to a value that it has left.
 const REST_S: f64 = 60.0;
 /// Windows within which a search that may take a tenth of the time has to end.
 const LONGEST_LATER_SEARCH_WINDOWS: usize = 40_000;
@@ -62,7 +62,7 @@ fn a_search_that_is_over_stays_over_while_the_machine_stays_the_same() {
 }
 
 #[test]
-fn so_does_one_whose_sides_may_be_ahead_of_each_other_or_learn_in_bursts() {
+fn a_search_that_is_over_stays_over_with_error_bands_and_in_bursts() {
     // It begins while neither side has to wait, and goes on for long after one has.
     stay_over(&[shapes::with_bands(), shapes::in_bursts()].concat(), SEARCHES / 10);
 }
@@ -91,7 +91,7 @@ fn a_search_goes_on_when_the_machine_drifts_and_finds_what_is_best_there() {
     finds_again(computing(8), 60, becomes_cheap);
 }
 
-/// The rate-limited run with environments that compute, on a machine with so many cores.
+/// The rate-limited run with environments that compute, on a machine with `cores` cores.
 fn computing(cores: usize) -> Shape {
     let is_it =
         |shape: &Shape| shape.machine.cores == cores && shape.machine.environment_s == 1e-3 && shape.machine.samples_per_insert.is_some();
@@ -172,7 +172,7 @@ fn a_machine_that_becomes_faster_during_a_probe_is_not_taken_for_a_better_settin
     for faster_from in 1..60 {
         let mut run = Run::new(shape.machine, shape.rules(), shape.start(Start::Auto), 0);
         for window in 0..200 {
-            // Whatever the setting is. The scatter is small, so that nothing is for chance.
+            // The same whatever the setting. The scatter is small, so that chance decides nothing.
             let scatter = 1.0 + 0.01 * f64::from(window % 3);
             run.window_of(rate(scatter * if window < faster_from { 100.0 } else { 150.0 }), None);
         }

@@ -12,7 +12,7 @@ use super::machine::Machine;
 const NOISE: f64 = 0.1;
 /// Standard deviation of a share in a window.
 const SHARE_NOISE: f64 = 0.03;
-/// What a run does in the first window after a change, compared with later ones.
+/// Rates of the first window after a change, as a share of later ones.
 const UNSETTLED: f64 = 0.5;
 /// Windows of a leg of a probe.
 const LEG_WINDOWS: u32 = 5;
@@ -70,7 +70,7 @@ impl Run {
         self.tell(window, seconds, incident);
     }
 
-    /// One window of a second in which the run did this.
+    /// One window of a second, in which the run did what `window` says.
     pub(crate) fn window_of(&mut self, window: Window, incident: Option<Incident>) {
         self.tell(window, 1.0, incident);
     }

@@ -28,9 +28,9 @@ pub(crate) struct Shape {
 /// Where a search begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Start {
-    /// With what `auto` chooses.
+    /// From the automatic choice.
     Auto,
-    /// With the lowest value of every range, far from any good setting.
+    /// From the lowest value of every range, far from any good setting.
     Lowest,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn all() -> Vec<Shape> {
     shapes
 }
 
-/// The rate-limited ones, whose sides may be ahead of each other by an error band.
+/// The rate-limited shapes, with sides that may be ahead of each other by an error band.
 pub(crate) fn with_bands() -> Vec<Shape> {
     let with = |shape: Shape, band_s: f64| {
         let steps_per_s = shape.machine.window(shape.start(Start::Auto)).env_steps_per_s;
@@ -59,14 +59,14 @@ pub(crate) fn with_bands() -> Vec<Shape> {
     CORES_WITH_BANDS.into_iter().flat_map(limited).flat_map(|shape| BANDS_S.map(|band_s| with(shape, band_s))).collect()
 }
 
-/// Those that learn in bursts: the learner goes over each batch several times while actors make the next one.
+/// The shapes that learn in bursts: the learner goes over each batch several times while actors make the next one.
 pub(crate) fn in_bursts() -> Vec<Shape> {
     let between = Between::Batches { epochs: 10, minibatches: 8 };
     let with = |shape: Shape| Shape { machine: Machine { samples_per_insert: Some(1.0), between, ..shape.machine }, ..shape };
     CORES_IN_BURSTS.into_iter().flat_map(limited).map(with).collect()
 }
 
-/// One with each kind of environments, on so many cores.
+/// A rate-limited shape with each kind of environment, on `cores` cores.
 fn limited(cores: usize) -> impl Iterator<Item = Shape> {
     let on = move |shape: Shape| Shape { machine: Machine { cores, ..shape.machine }, ..shape };
     all().into_iter().filter(|shape| shape.machine.samples_per_insert.is_some() && shape.machine.cores == 2).map(on)

@@ -16,15 +16,15 @@ const BLOCK_ROWS: usize = 256;
 
 /// What a learner finds in a batch, before an update.
 pub struct Found {
-    /// Summed over the transitions, averaged over the critics.
+    /// Loss, summed over the transitions and averaged over the critics.
     pub loss_sum: f64,
     /// Values of the actions taken, summed over the transitions and averaged over the critics.
     pub q_sum: f64,
-    /// Summed over the transitions; 0 when the update leaves the policy alone.
+    /// Loss of the policy, summed over the transitions; 0 if the update leaves the policy alone.
     pub policy_loss_sum: f64,
     /// Absolute errors, averaged over the critics.
     pub errors: Vec<f64>,
-    /// Of the summed losses, with respect to everything that is learned: one part for each network, and one for the temperature.
+    /// Gradient of the summed losses with respect to everything that is learned: one part for each network, and one for the temperature.
     pub gradient: Vec<Vec<f64>>,
 }
 

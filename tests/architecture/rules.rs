@@ -20,7 +20,7 @@ pub(crate) fn forbidden_imports(source: &Source, table: &[(&str, &[&str])]) -> V
         .collect()
 }
 
-/// Modules that `table` allows somebody to use who does not.
+/// Permissions of `table` that no module uses.
 pub(crate) fn unused_permissions(sources: &[Source], table: &[(&str, &[&str])]) -> Vec<String> {
     let uses = |own: &str, allowed: &str| {
         let own_sources = sources.iter().filter(|source| module_path(source).first().is_some_and(|first| first == own));
@@ -113,7 +113,7 @@ pub(crate) fn dependencies_not_in_a_lock(manifest: &str, lock: &str) -> Vec<Stri
     let packages = lock["package"].as_array().expect("packages");
     let own = packages.iter().find(|package| package["name"] == manifest["package"]["name"]).expect("the package itself");
     let locked = own["dependencies"].as_array().expect("its dependencies");
-    // Where there are several versions of one, its name is followed by its version.
+    // If a lock has several versions of a package, its name is followed by a version.
     let is_locked = |name: &str| locked.iter().filter_map(toml::Value::as_str).any(|entry| entry.split(' ').next() == Some(name));
     let is_optional = |dependency: &toml::Value| dependency.get("optional").is_some_and(|optional| optional.as_bool() == Some(true));
     let dependencies = manifest["dependencies"].as_table().expect("[dependencies] is a table");

@@ -41,7 +41,7 @@ impl Dashboard {
         Self::start_at(folder, folder, arguments)
     }
 
-    /// Start the program with the registry in `folder`, by somebody who stands in another.
+    /// Start the program in the folder `here`, with the registry in `folder`.
     pub fn start_at(folder: &Path, here: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dashboard"));
         command.args(arguments).env("XDG_RUNTIME_DIR", folder).current_dir(here);

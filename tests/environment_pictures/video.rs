@@ -9,7 +9,7 @@ use shoal::environments::{Action, make};
 
 use crate::support::{Played, Undrawn};
 
-/// For each picture of a video: hundredths of a second for which it is seen, and the size of the video.
+/// How long each picture of a video is shown, in hundredths of a second; and the size of the video.
 fn pictures(path: &Path) -> (Vec<u16>, [u16; 2]) {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);

@@ -24,7 +24,7 @@ pub const PRIORITIES: [f32; 10] = [0.25, 0.3, 0.5, 1.0, 1.5, 1.9, 4.0, 7.0, 1000
 /// Transitions that are staged and not flushed.
 pub const PENDING: usize = 3;
 pub const CAPACITY: usize = 32;
-/// What the run has reached.
+/// The newest scores of the run.
 pub const SCORES: Scores = Scores {
     training: Some(TrainingScore { return_mean: -120.25, episodes: 4 }),
     evaluation: Some(EvaluationScore {

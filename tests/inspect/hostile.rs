@@ -12,7 +12,7 @@ use shoal::segment::description::FieldDescription;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Everything that the inspector can do with a segment of these bytes, in this process. Says whether it was opened.
+/// Do everything that the inspector can do with a segment of these `bytes`, in this process. Returns whether it could be opened.
 fn exercise(world: &World, known: &Known, bytes: &[u8]) -> bool {
     let object = Object::new(bytes);
     let _announcement = world.announce(known.segment.identity(), &object.name);

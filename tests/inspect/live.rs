@@ -21,14 +21,14 @@ use shoal::sync::Ordering;
 const ROWS: u16 = 45;
 const COLUMNS: u16 = 140;
 
-/// What is told of the run that the other tests know.
+/// The report on the run that all these tests look at.
 fn report() -> Report {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     Inspection::open(&world.registry, std::process::id()).unwrap().report(Duration::ZERO)
 }
 
-/// What a terminal of that size shows of it.
+/// What a terminal of that size shows of `report`.
 fn screen(columns: u16, rows: u16, report: &Report, history: &History) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| draw(frame, report, history)).unwrap();
@@ -100,7 +100,7 @@ fn a_low_terminal_shows_every_process() {
 }
 
 #[test]
-fn of_more_actors_than_a_terminal_has_rows_for_some_are_left_out_and_counted_and_nobody_else() {
+fn a_low_terminal_leaves_out_and_counts_some_actors_and_shows_everybody_else() {
     let mut report = report();
     let actor = report.processes.iter().find(|process| process.role == Some(Role::Actor) && process.is_of_interest()).unwrap().clone();
     let actors = (1..=40).map(|number| ProcessReport { number: Some(number), ..actor.clone() });
@@ -134,7 +134,7 @@ impl Watched {
     fn start(world: &World, pid: &str) -> Self {
         let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).unwrap();
-        // Whoever has this end is the terminal; the view would outlive its own.
+        // Not inherited: the holder of this end is the terminal, and the view must not hold it open itself.
         rustix::io::fcntl_setfd(&pair.master, rustix::io::FdFlags::CLOEXEC).unwrap();
         let side = || Stdio::from(pair.slave.try_clone().unwrap());
         let mut command = world.command(&[pid, "--live"]);
@@ -211,13 +211,13 @@ fn a_live_view_whose_terminal_is_closed_ends() {
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let mut watched = Watched::start(&world, &known.pid());
     watched.wait_for("the first frame", |screen| screen.contents().contains("learner 0"));
-    // It is nobody's controlling terminal, so that no signal tells of it.
+    // The terminal controls no session, so that no signal reports its end.
     drop(std::mem::replace(&mut watched.terminal, File::open("/dev/null").unwrap()));
     wait_for("the end of the live view", String::new, || watched.child.try_wait().unwrap());
 }
 
 #[test]
-fn where_nothing_can_be_shown_the_live_view_is_refused() {
+fn the_live_view_is_refused_without_a_terminal() {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let terminal = openpty(None, None).unwrap();

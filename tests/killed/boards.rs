@@ -1,5 +1,5 @@
-//! What processes tell each other beside the replay, told by one that is killed after any single machine instruction: it is heard whole
-//! or not at all, and whoever takes the place of the dead one is heard again.
+//! Publications outside of the replay, by a process that is killed after any single machine instruction: readers get each whole or not at
+//! all, and those of the process that takes the place of the dead one again.
 //!
 //! As in `replay_at_every_instruction`, a traced child takes one instruction at a time, and what a kill would leave is what the
 //! segment holds at that moment.
@@ -129,7 +129,7 @@ fn a_share_of_a_gradient_counts_once_it_is_whole() {
                 exchange.add_up(view, 1, &mut sum, &mut gradient);
                 assert_eq!((sum.samples, gradient), (8.0, [11.0; PARAMETERS]));
             }
-            // Under the view without the dead one nobody waits for it, nor takes what it has left.
+            // Under the view without the dead learner the others neither wait for it nor take the share that it has left.
             let alone = View { epoch: 4, members: 0b10, leader: Some(1), doublings: 0 };
             assert!(!exchange.all_arrived(alone, 1));
             usize::from(arrived)

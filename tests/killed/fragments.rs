@@ -23,7 +23,7 @@ const SIDE: usize = 5;
 const STEPS: usize = 4;
 const PROCESSES: usize = 4;
 
-/// Nothing waits for anything, and nothing is dropped, unless a test says so.
+/// Nothing waits and nothing is dropped, unless a test says so.
 const REUSE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: Some(63), replayed: 0, retained: 0 };
 
 /// A replay of fragments.
@@ -49,7 +49,7 @@ fn actor(queue: &Queue, slot: usize, life: u16) -> Acting<'_> {
     }
 }
 
-/// Take everything, as process `slot`; the fragments' names in the order in which they were taken.
+/// Take everything, as process `slot`; returns the fragments' names in the order in which they were taken.
 fn drain(queue: &Queue, slot: usize) -> Vec<(u16, u32)> {
     let (mut replay, mut batch) = (queue.replay(slot), Batch::new(&queue.schema(), 1));
     std::iter::from_fn(|| replay.take(&mut batch, 0).then(|| verify(&batch))).collect()
@@ -97,14 +97,14 @@ struct Acting<'q> {
 }
 
 impl Acting<'_> {
-    /// What is seen before a step, what after it, and how it ended.
+    /// The observation before a step, the one after it, and whether the step terminated or truncated its episode.
     fn around(&self, step: u32) -> (Vec<u8>, Vec<u8>, bool, bool) {
         let (episode, place, is_last) = place_of(step);
         let [before, after] = [place, place + 1].map(|place| stack(self.life, episode, place));
         (before, after, is_last && !is_cut_off(episode), is_last && is_cut_off(episode))
     }
 
-    /// Take a step; whether it completed a fragment.
+    /// Take a step. Returns whether it completed a fragment.
     fn record(&mut self) -> bool {
         let (before, after, terminated, truncated) = self.around(self.step);
         self.record_between(&before, &after, terminated, truncated)
@@ -271,7 +271,7 @@ fn a_learner_killed_after_any_instruction_of_taking_leaves_every_other_fragment_
     let traced = Traced::start(|| {
         occupy();
         let (mut replay, mut batch) = (queue.replay(0), Batch::new(&queue.schema(), 1));
-        // What grows on first use has grown.
+        // The first use has allocated what it needs.
         assert!(replay.take(&mut batch, 0));
         move || assert!(replay.take(&mut batch, 0))
     });
@@ -362,7 +362,7 @@ fn actors_wait_for_fragments_that_nobody_has_taken_whatever_the_counts_of_a_deat
     let limiter = queue.experience.limiter();
     let may_insert = || limiter.turn(&queue.segment, queue.slot(1)).has_come();
     let mut actor = actor(&queue, 0, 1);
-    // As killed learners and actors leave it: inserted, and never counted as taken.
+    // As killed learners and actors leave the counts: inserted, and never counted as taken.
     queue.segment.control().inserted().fetch_add(1_000, Ordering::SeqCst);
     let band = limiter.error_band as usize;
     for fragment in 0..=band {

@@ -1,6 +1,6 @@
 //! The participants of a shared replay without a run: one is killed after every machine instruction of joining and
-//! adding, of drawing and updating, and of leaving. Whoever is left repairs: nothing is there twice, the sums are exact,
-//! and every place can be taken again. One that lives is never repaired after, wherever it stands.
+//! adding, of drawing and updating, and of leaving. Those that are left repair: nothing is there twice, the sums are exact,
+//! and every place can be taken again. Nothing is repaired after one that lives, wherever it stands.
 #![cfg(target_arch = "x86_64")]
 
 use crate::support::shared::{CAPACITY, Shared, add, options, patience, update};

@@ -1,5 +1,5 @@
-//! Actors that record stacked frames are killed, at moments of nobody's choice and after every single instruction: whatever a learner draws
-//! afterwards is whole, and shows the frames that followed each other.
+//! Actors that record stacked frames are killed, at random moments and after every single instruction: whatever a learner draws afterwards
+//! is whole, and shows frames that followed each other.
 #![cfg(target_arch = "x86_64")]
 
 use crate::support::recorded::{Recorded, stacked_environment};

@@ -1,5 +1,5 @@
-//! Who repairs may be killed too: after every machine instruction of a repair, of the emptying of a replay, and of
-//! finishing either after somebody else's death. Whoever comes next must leave the replay exact, with every transition
+//! A process that repairs may be killed too: after every machine instruction of a repair, of emptying a replay, and of
+//! finishing either after another one's death. The next process must leave the replay exact, with every transition
 //! there once and every slot in use.
 //!
 //! As in `replay_at_every_instruction`: what a SIGKILL leaves behind at an instruction is what the segment holds
@@ -12,7 +12,7 @@ use crate::support::{Run, count_from_environment, random, sampled_kills};
 use shoal::replay::{Batch, Priority, leaderless};
 use shoal::sync::Ordering;
 
-/// Repair as a participant does who finds deaths.
+/// Repair as a participant does that finds deaths.
 fn repair_after_the_dead(run: &Run) -> Vec<usize> {
     leaderless::sweep(&run.segment, run.payload.schema())
 }

@@ -1,4 +1,4 @@
-//! Processes are killed, several at once too, or stopped, at moments of nobody's choice; the supervisor's repair follows.
+//! Processes are killed, also several at once, or stopped, at random moments; the supervisor's repair follows.
 
 use std::time::Duration;
 
@@ -235,7 +235,7 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_a
     let supervisor = system::fork_child(|| {
         let (layout, description) = (run.segment.layout().clone(), crate::support::run::description(run.payload.schema()));
         let segment = Segment::create(layout, &description, false).expect("a small segment");
-        // It dies in a repair, and without removing anything.
+        // The supervisor dies in a repair, and removes nothing.
         segment.control().gate().store(1, Ordering::SeqCst);
         segment.disown();
         let mut bytes = [0; 128];
@@ -289,7 +289,7 @@ fn a_process_that_died_unnoticed_inside_an_operation_does_not_stand_in_the_way_o
         // Both die inside; the second is not even reaped when the first is repaired.
         family.signal(1, Signal::SIGKILL);
         family.kill(&[0]);
-        // Its end is what is waited for here, and an end is what `Family::wait_until` complains about.
+        // Not with `Family::wait_until`, which fails if a process ends.
         wait_until(|| shoal::segment::pidfd::has_exited(run.slot(1).pid(), run.slot(1).start_time()));
         assert!(family.repair(0).stuck.is_empty());
         family.reap(1);

@@ -18,7 +18,7 @@ use shoal::segment::{Region, system};
 use shoal::standalone::{Patience, ReplayError, ReplayHandle, Stale};
 use shoal::sync::{AtomicBool, Ordering};
 
-/// A participant that stands still behind the gate, which it has closed to repair after another one.
+/// A participant that stands still after closing the gate to repair after another one.
 fn stopped_behind_the_gate(shared: &Shared) -> Traced {
     let repairer = Traced::start(|| {
         let held = shared.open();

@@ -34,8 +34,8 @@ fn in_a_namespace(kind: &[&str], attempt: &[&str], name: &str, body: impl FnOnce
     assert!(output.status.success() && text.contains("1 passed"), "in the namespace ({}):\n{text}", output.status);
 }
 
-/// The beginning of a command that runs the rest of it in a namespace of this kind, in which `attempt` succeeds; `None`, and that is said,
-/// where none is permitted.
+/// The beginning of a command that runs the rest of it in a namespace of this kind, in which `attempt` succeeds. If none is permitted,
+/// prints so and returns `None`.
 pub fn unshare(kind: &[&str], attempt: &[&str]) -> Option<Command> {
     // The second needs no rights.
     let prefixes: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];

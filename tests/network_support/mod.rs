@@ -242,7 +242,7 @@ pub fn assert_engines_agree(spec: &NetworkSpec, rows: usize) {
     }
 }
 
-/// The gradient of the input in [`pass`], where nobody asks for that of the parameters.
+/// The gradient of the input as in [`pass`], computed without that of the parameters.
 #[cfg(feature = "torch")]
 fn input_gradient_alone(network: &mut dyn Network, rows: usize) -> Vec<f32> {
     let spec = network.spec().clone();
@@ -252,7 +252,7 @@ fn input_gradient_alone(network: &mut dyn Network, rows: usize) -> Vec<f32> {
     gradient
 }
 
-/// Of the largest number. A GPU rounds the factors of convolutions to ten bits (TF32) unless `NVIDIA_TF32_OVERRIDE=0` forbids it.
+/// Tolerance, relative to the largest number. A GPU rounds the factors of convolutions to ten bits (TF32) unless `NVIDIA_TF32_OVERRIDE=0` forbids it.
 fn tolerance() -> f32 {
     let rounds = device_of(Engine::Torch) != Device::Cpu && std::env::var("NVIDIA_TF32_OVERRIDE").as_deref() != Ok("0");
     if rounds { 3e-3 } else { 1e-5 }

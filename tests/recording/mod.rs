@@ -3,13 +3,13 @@
 
 use safetensors::{Dtype, SafeTensors};
 
-/// Of a row: the step ended the problem.
+/// Flag of a row: the step terminated the episode.
 pub const TERMINATED: u8 = 1;
 /// The episode was cut off after the step.
 pub const TRUNCATED: u8 = 2;
-/// It is a reset.
+/// Flag of a row: it is a reset.
 pub const RESET: u8 = 4;
-/// It is one with a seed.
+/// Flag of a row: it is a reset with a seed.
 pub const SEEDED: u8 = 8;
 
 /// A column of a recording, converted from its little-endian bytes.

@@ -22,7 +22,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// For a wait for what `awaited` names.
+    /// A watchdog over the wait for what `awaited` names.
     pub fn new(awaited: impl Into<String>) -> Self {
         Self { awaited: awaited.into(), deadline: Instant::now() + WATCHDOG }
     }
@@ -82,7 +82,7 @@ pub fn preset() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml")
 }
 
-/// One of the binaries, whose runs and registry are in `folder`.
+/// The program `name`, with its runs and its registry in `folder`.
 pub fn program(name: &str, folder: &Path) -> Command {
     // All of them lie side by side.
     let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_supervisor")).with_file_name(name));
@@ -140,7 +140,7 @@ pub fn start_preset(name: &str, overrides: &[&str]) -> Supervised {
     Supervised::spawn(command_of(&preset, folder.path(), &all), folder)
 }
 
-/// As [`start`], in the registry of another run, so that they know of each other. To be dropped before the other.
+/// As [`start`], but in the registry of another run, so that the two know of each other. Drop it before the other.
 pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
     let child = command(folder.path(), &[SMALL, overrides].concat()).env("XDG_RUNTIME_DIR", other.folder.path()).spawn().unwrap();
@@ -165,7 +165,7 @@ impl Supervised {
         Self { child: command.spawn().unwrap(), folder }
     }
 
-    /// One of the binaries, which finds the run.
+    /// The program `name`, which finds the run.
     pub fn program(&self, name: &str) -> Command {
         program(name, self.folder.path())
     }
@@ -195,7 +195,7 @@ impl Supervised {
         self.child = self.command_to("adopt", arguments).spawn().unwrap();
     }
 
-    /// What is said to somebody else who wants to adopt the run.
+    /// The output of another command that wants to adopt the run.
     pub fn adopt_elsewhere(&self, arguments: &[&str]) -> String {
         said(&self.command_to("adopt", arguments).output().unwrap())
     }
@@ -233,7 +233,7 @@ impl Supervised {
         checkpoints_in(&self.run_folder())
     }
 
-    /// What is said to somebody else who wants to go on with the run.
+    /// The errors of another command that wants to resume the run.
     pub fn resume_elsewhere(&self) -> String {
         said(&self.command_to("resume", &[]).output().unwrap())
     }
@@ -264,7 +264,7 @@ impl Supervised {
         self.folder.path().join("runs/latest")
     }
 
-    /// What is known of the run, for whoever waited in vain.
+    /// How the run stands, for the message of a wait that was in vain.
     fn state(&self) -> String {
         let [metrics, evaluation] = [self.metrics(), self.evaluations()].map(|mut lines| lines.pop().unwrap_or_default());
         format!("the newest metrics: {metrics}, the newest evaluation: {evaluation}, the log:\n{}", self.log())
@@ -499,7 +499,7 @@ pub fn try_kill(pid: u32, signal: nix::sys::signal::Signal) -> bool {
     nix::sys::signal::kill(pid_of(pid), signal).is_ok()
 }
 
-/// Let the supervisor open no more than so many files, whatever it has open; returns what it was allowed before.
+/// Let the supervisor open no more than `limit` files, whatever it has open; returns the limit before.
 pub fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
     prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
 }
@@ -509,8 +509,8 @@ pub fn too_few_files() -> Rlimit {
     Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
 }
 
-/// The signals that end a program; not SIGHUP where whoever started the tests has it ignored, as `nohup` does: what they start ignores it,
-/// too.
+/// The signals that end a program. Without SIGHUP if the tests were started with SIGHUP ignored, as `nohup` does: the programs that they
+/// start ignore it as well.
 pub fn stop_signals() -> Vec<nix::sys::signal::Signal> {
     use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -541,7 +541,7 @@ pub fn stop(pid: u32) {
     }
 }
 
-/// Stop a process outside of all operations on the replay: whoever stands still inside of one is killed by whoever repairs.
+/// Stop a process outside of all operations on the replay: a repair kills a process that stands still inside of one.
 #[track_caller]
 pub fn stop_outside_of_operations(slot: shoal::segment::processes::ProcessSlot<'_>) {
     let watchdog = Watchdog::new(format!("process {} to be outside of operations", slot.pid()));

@@ -1,4 +1,4 @@
-//! An algorithm for learners under test: its gradients are made up, and whoever is given their sum checks it.
+//! An algorithm for learners under test: its gradients are made up, and each learner checks the sum that it gets.
 
 use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
@@ -9,7 +9,7 @@ use shoal::replay::{Batch, RateLimiter, Schema};
 use shoal::segment::Segment;
 use shoal::sync::Ordering;
 
-/// Updates between two states that a leader publishes; a multiple of those between two publications of its parameters.
+/// Updates between two states that a leader publishes; a multiple of the updates between two publications of its parameters.
 pub(crate) const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
 
 const DIGESTS: Metric = Metric::sum("digests");
@@ -17,7 +17,7 @@ const MEMBERS: Metric = Metric::sum("members");
 const UPDATES: Metric = Metric::mean("updates");
 const METRICS: &[Metric] = &[DIGESTS, MEMBERS, UPDATES];
 
-/// Where a learner stops itself, as SIGSTOP does, until it is let go on.
+/// Where a learner stops itself, as by SIGSTOP, until SIGCONT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// When it publishes its state.

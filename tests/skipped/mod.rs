@@ -1,4 +1,4 @@
-//! What a test says that cannot try here what it is about.
+//! The message of a test that cannot run on this machine.
 #![allow(dead_code, unreachable_pub, reason = "on some machines a test binary has nothing to skip")]
 
 use std::fmt::Display;

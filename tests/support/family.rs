@@ -19,7 +19,7 @@ pub struct Family<'r> {
 }
 
 impl<'r> Family<'r> {
-    /// Nobody yet.
+    /// A family without processes.
     pub fn new(run: &'r Run) -> Self {
         Self { run, children: BTreeMap::new() }
     }

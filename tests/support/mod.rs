@@ -21,7 +21,7 @@ pub use run::{Run, Sizes};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-/// How many instructions are sampled after which a process is killed for real. A release has other instructions, of which more are sampled.
+/// How many instructions are sampled at which a process is killed for real. An optimised build has other instructions; more are sampled.
 pub fn sampled_kills() -> u64 {
     count_from_environment("SHOAL_TEST_INSTRUCTION_KILLS", if cfg!(debug_assertions) { 8 } else { 25 })
 }

@@ -25,7 +25,7 @@ pub fn ended_process() -> u32 {
 
 /// What lies under such a name; removed when dropped, if it is still there.
 pub struct Object {
-    /// With its slash.
+    /// Name of the object, with its slash.
     pub name: String,
 }
 
@@ -42,14 +42,14 @@ impl Object {
         Self { name }
     }
 
-    /// It, under another name: whoever shares it goes on to do so.
+    /// The object under another name. Processes that share it go on sharing it.
     pub fn renamed(mut self, name: String) -> Self {
         std::fs::rename(self.path(), path_of(&name)).expect("another name for an object");
         self.name = name;
         self
     }
 
-    /// Where it lies.
+    /// Path of the object.
     pub fn path(&self) -> PathBuf {
         path_of(&self.name)
     }

@@ -11,7 +11,7 @@ use super::{Identity, Run, Sizes, random};
 
 /// An operation to be killed in.
 pub struct Case {
-    /// For people.
+    /// Name of the case in messages.
     pub name: &'static str,
     /// Children per node of the tree; 0 for none.
     pub fanout: usize,
@@ -28,12 +28,12 @@ type Operation = Box<dyn for<'r> Fn(&'r Run, &mut Replay<'r>, &mut Batch)>;
 pub const CAPACITY: usize = 20;
 /// Transitions that are in the replay before the operation: every slot is taken, so that operations overwrite.
 pub const OLDER: u32 = 25;
-/// Who inserts what is there before, and goes on when others are dead.
+/// Slot of the process that inserts the rows that are there before, and that goes on when others are dead.
 pub const SURVIVOR: usize = 2;
 
 /// Life of what slot 0 writes; slot 1 has the next one.
 pub const FIRST_LIFE: u32 = 1;
-/// Life of what is there before.
+/// Life of the rows that are there before.
 pub const OLD_LIFE: u32 = 9;
 
 fn flush(slot: usize) -> Operation {

@@ -5,7 +5,7 @@ use shoal::replay::{Batch, Element, Field, Priority, Schema, StagingArea};
 const FLOATS: usize = 7;
 const BYTES: usize = 13;
 
-/// Who made a transition, in which of its lives, and as the how-many-th.
+/// The process that made a transition, which of its lives that was in, and the transition's number in that life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// Number of the writer's life.

@@ -89,7 +89,7 @@ impl Run {
         StagingArea::of(&self.segment, slot)
     }
 
-    /// A word that the test's processes share, beside everything that is being tested.
+    /// A word that the test's processes share, apart from everything that is being tested.
     pub fn scratch(&self, index: usize) -> &AtomicU64 {
         &self.segment.words(Region::LearnerState)[index]
     }
@@ -178,7 +178,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
     .expect("sizes within their limits")
 }
 
-/// What a test's run says of itself.
+/// The description in the segment of a test's run.
 pub fn description(schema: &Schema) -> Description {
     Description {
         program_version: env!("CARGO_PKG_VERSION").into(),

@@ -69,7 +69,7 @@ impl Shared {
         Self::for_participants(PARTICIPANTS)
     }
 
-    /// As [`Self::new`], with room for so many.
+    /// As [`Self::new`], with room for `participants`.
     pub fn for_participants(participants: usize) -> Self {
         let run = Run::new(Sizes::default());
         let held = ReplayHandle::create(Options { participants, ..options() }, true, Some(1)).expect("a small replay");

@@ -1,8 +1,8 @@
-//! A configuration: any text is a configuration or a list of errors, and what is one can be written and read again.
+//! Reads a configuration: any text is a configuration or a list of errors, and a configuration can be written and read again.
 
 use shoal::config::Config;
 
-/// Read `text` as one.
+/// Read `text` as a configuration.
 pub fn read(text: &str) {
     match Config::parse(text, "fuzz.toml", &[]) {
         Ok(loaded) => {

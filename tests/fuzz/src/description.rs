@@ -1,4 +1,4 @@
-//! What a segment says of itself.
+//! Reads the description in a segment.
 
 use shoal::replay::Schema;
 use shoal::segment::{Region, Segment};

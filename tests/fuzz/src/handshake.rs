@@ -1,4 +1,4 @@
-//! What somebody says who knocks at a run.
+//! Reads what a stranger sends to the socket of a run.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ thread_local! {
     };
 }
 
-/// Let somebody knock who says `message`, and somebody who says it with its length before it, as the protocol has it.
+/// Connect and send `message`; then connect again and send it behind its length, as the protocol wants.
 pub fn read(message: &[u8]) {
     let length = u32::try_from(message.len()).expect("a short message");
     knock(message);
@@ -27,7 +27,7 @@ fn knock(said: &[u8]) {
         visitor.set_nonblocking(true).expect("a socket");
         let _ = visitor.write(said);
         answer(listener);
-        // Whoever has not said everything by now never will.
+        // The stranger sends no more.
         visitor.shutdown(std::net::Shutdown::Write).expect("a connection");
         while listener.has_connections() {
             answer(listener);

@@ -1,4 +1,4 @@
-//! The header of a shared-memory object.
+//! Reads the header of a shared-memory object.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ static OBJECT: LazyLock<(String, File)> = LazyLock::new(|| {
     (name, file.expect("an object"))
 });
 
-/// Look into an object of this length that begins with these bytes.
+/// Look into an object of `length` bytes that begins with `content`.
 pub fn read((length, content): (u32, &[u8])) {
     let (name, file) = &*OBJECT;
     file.set_len(0).and_then(|()| file.set_len(u64::from(length) % MOST_BYTES)).expect("room");

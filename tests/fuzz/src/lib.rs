@@ -1,5 +1,5 @@
-//! The targets, each with what it does with one input, and what they share: a folder in memory, since the readers take files, and
-//! replays to read into. `tests/fuzz_targets.rs` has them too, without a fuzzer.
+//! The fuzz targets, one module each, and what they share: a folder in memory, since the readers take files, and replays to read into.
+//! `tests/fuzz_targets.rs` calls the same targets without a fuzzer.
 
 pub mod configuration;
 pub mod description;
@@ -35,7 +35,7 @@ pub fn file(name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
-/// Rows with a field of each kind of place in them.
+/// A schema with a field of every kind.
 pub fn schema() -> Schema {
     Schema::new(vec![Field::new("observation", Element::F32, 4), Field::new("action", Element::I32, 1)])
 }

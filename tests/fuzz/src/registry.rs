@@ -1,4 +1,4 @@
-//! A record of the registry of runs.
+//! Reads a record of the registry of runs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     Registry::open_at(folder).expect("a registry")
 });
 
-/// Look for the runs of a registry that has it.
+/// List the runs of a registry that has a record with this `content`.
 pub fn read(content: &[u8]) {
     let pid = std::process::id();
     std::fs::write(REGISTRY.folder().join(format!("{pid}.json")), content).expect("room");

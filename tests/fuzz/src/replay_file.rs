@@ -1,8 +1,8 @@
-//! The file of a saved replay, with the sum that belongs to it.
+//! Reads the file of a saved replay, with its right checksum.
 
 use shoal::checkpoint::ReplayFile;
 
-/// Fill a replay from the file.
+/// Fill a replay from a file with this `content`.
 pub fn read(content: &[u8]) {
     let mut whole = content.to_vec();
     whole.extend(crc32c::crc32c(content).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Gives `shoal_fuzz::header` anything at all.
+//! Gives `shoal_fuzz::header` any input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

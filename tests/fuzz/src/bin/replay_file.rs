@@ -1,4 +1,4 @@
-//! Gives `shoal_fuzz::replay_file` anything at all.
+//! Gives `shoal_fuzz::replay_file` any input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Gives `shoal_fuzz::weights` anything at all.
+//! Gives `shoal_fuzz::weights` any input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
