@@ -46,7 +46,9 @@ fn passes(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: us
 /// All the arithmetic of one double-DQN update: two inferences on the next observations, forward, backward, clipping, Adam.
 fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: usize, rows: usize) {
     let (mut online, mut target) = (network(engine, hidden), network(engine, hidden));
-    let (input, mut output, mut next) = (numbers(rows * 4), vec![0.0; rows * 2], vec![0.0; rows * 2]);
+    let input = numbers(rows * 4);
+    let mut output = vec![0.0; rows * 2];
+    let mut next = vec![0.0; rows * 2];
     let mut gradient = vec![0.0; online.spec().parameter_count()];
     let mut adam = Adam::new(gradient.len(), AdamSettings::default());
     group.throughput(Throughput::Elements(1));
@@ -115,7 +117,8 @@ fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
     let gradient = numbers(parameters.len());
     let name = |what: &str| BenchmarkId::new(what, format!("{hidden}x{hidden}"));
     group.throughput(Throughput::Elements(parameters.len() as u64));
-    let (mut adam, mut changed) = (Adam::new(parameters.len(), AdamSettings::default()), parameters.clone());
+    let mut adam = Adam::new(parameters.len(), AdamSettings::default());
+    let mut changed = parameters.clone();
     group.bench_function(name("adam"), |bencher| bencher.iter(|| adam.step(&mut changed, black_box(&gradient), LEARNING_RATE)));
     let mut clipped = gradient.clone();
     group.bench_function(name("clip_norm"), |bencher| bencher.iter(|| clip_norm(black_box(&mut clipped), 1e9)));

@@ -95,8 +95,8 @@ const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [
 /// The room of the command line, and the packages that only it may name: arguments, and errors without types.
 const PROGRAM: (&str, &[&str]) = ("src/program/", &["clap", "clap_complete", "anyhow"]);
 
-/// The package and the module that ask a GPU's driver, each with the only room that may name it. A process that has asked must not fork. The
-/// supervisor forks, so it finds GPUs in the driver's files, as `doctor` does.
+/// The package and the module that ask a GPU's driver, each with the only room that may name it. A process that has asked must not
+/// fork. The supervisor forks, so it finds GPUs in the driver's files, as `doctor` does.
 const ASKING_A_GPU: [(&str, &[&str]); 2] = [("src/machine/gpu_meter/", &["nvml_wrapper"]), ("src/roles/learner/", &["gpu_meter"])];
 
 const LONGEST_FILE_LINES: usize = 600;

@@ -80,7 +80,9 @@ fn replay(name: &str) -> Result<Coverage, Box<dyn Error>> {
     let bytes = read(name)?;
     let file = SafeTensors::deserialize(&bytes)?;
     let flags: Vec<u8> = column(&file, "flags", Dtype::U8, |[flags]| flags);
-    let (actions, rewards, observations) = (RecordedActions::read(&file), f64_column(&file, "reward"), f32_column(&file, "observation"));
+    let actions = RecordedActions::read(&file);
+    let rewards = f64_column(&file, "reward");
+    let observations = f32_column(&file, "observation");
     let mut seeds = u64_column(&file, "seeds").into_iter();
 
     let mut environment = make(name)?;

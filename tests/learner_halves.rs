@@ -31,7 +31,8 @@ fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
 fn statistics_of(batch: &Batch, is_wanted: bool) -> Option<Statistics> {
     let observations = batch.column(OBSERVATION).as_f32();
     let length = observations.len() / batch.rows();
-    let (mut running, mut all) = (RunningStatistics::new(length, 1, 0.99), Statistics::new(length));
+    let mut running = RunningStatistics::new(length, 1, 0.99);
+    let mut all = Statistics::new(length);
     running.observe(observations);
     let mut values = vec![0.0; 2 * length + 2];
     let counts = running.publish(&mut values);
@@ -199,7 +200,7 @@ fn a_killed_half_goes_on_from_the_state_that_it_saved_last() {
             let goal = handed_over(&segment)[killed] + 150;
             run.wait_until("updates of both halves", || handed_over(&segment).iter().all(|&updates| updates >= goal));
             // From here on both hand over only at swaps; right after a death they also do so in between.
-            // While the other half stands still, the replacement comes as far as the dead half did and no farther, so it saves nothing on the way.
+            // While the other half stands still, the replacement comes as far as the dead half did, so it saves nothing on the way.
             stop_outside_of_operations(learner(&segment, other));
             let most = handed_over(&segment)[other] + 8;
             run.wait_until("the half to be as far ahead as it may", || handed_over(&segment)[killed] == most);

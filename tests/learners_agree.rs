@@ -44,7 +44,8 @@ fn together(config: &Config, segment: &Segment, learners: usize) -> Vec<Vec<f32>
             .map(|&number| {
                 scope.spawn(move || {
                     let algorithm = algorithm(config);
-                    let (mut learning, mut random) = (algorithm.learning(3).unwrap(), Random::seed_from_u64(number as u64));
+                    let mut learning = algorithm.learning(3).unwrap();
+                    let mut random = Random::seed_from_u64(number as u64);
                     let mut gradient = vec![0.0; parameters];
                     let rows = ROWS / learners;
                     let batch = batch(segment, &*algorithm, number * rows..(number + 1) * rows);
@@ -101,7 +102,8 @@ fn a_state_goes_on_bit_for_bit() {
         let algorithm = algorithm(&config);
         let segment = segment(&*algorithm);
         let batch = batch(&segment, &*algorithm, 0..ROWS);
-        let (mut random, mut gradient) = (Random::seed_from_u64(1), vec![0.0; algorithm.sizes().learned]);
+        let mut random = Random::seed_from_u64(1);
+        let mut gradient = vec![0.0; algorithm.sizes().learned];
         let mut update = |learning: &mut dyn Learning, random: &mut Random| {
             let mut share = learning.gradient(&batch, random, &mut gradient);
             learning.apply(&mut gradient, &mut share, 1e-3);

@@ -116,7 +116,8 @@ fn batch(algorithm: &dyn Algorithm) -> Batch {
 #[test]
 fn learning_from_a_batch_allocates_nothing() {
     for (config, algorithm) in cases() {
-        let (mut learning, mut random) = (algorithm.learning(1).unwrap(), Random::seed_from_u64(1));
+        let mut learning = algorithm.learning(1).unwrap();
+        let mut random = Random::seed_from_u64(1);
         let mut batch = batch(&*algorithm);
         let mut gradient = vec![0.0; algorithm.sizes().learned];
         let mut update = || {

@@ -14,8 +14,8 @@ use serde_json::Value;
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
 const TIME: &[&str] = &["--time", "--boottime", "1000", "--fork", "--kill-child"];
 
-/// The end of a program that looks at `run` from another `namespace`: whether it succeeded, its output and its errors. `None` if the machine
-/// allows no such namespace.
+/// Whether a program that looks at `run` from another `namespace` succeeded, its output and its errors. `None` if the machine allows no
+/// such namespace.
 fn said(run: &Supervised, namespace: &[&str], program: &str, arguments: &[&str]) -> Option<(bool, String, String)> {
     let mut elsewhere = unshare(namespace, &["true"])?;
     elsewhere.arg(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path());

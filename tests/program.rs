@@ -440,7 +440,8 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let played: Value = serde_json::from_str(&told(&played)).unwrap();
     let weights = Path::new(played["weights"].as_str().unwrap()).canonicalize().unwrap();
     assert!(weights.starts_with(group.canonicalize().unwrap()), "the newest run is one of theirs: {played}");
-    let (refused, newest) = (shoal(folder.path(), &["inspect", group.to_str().unwrap()]), group.join("latest"));
+    let refused = shoal(folder.path(), &["inspect", group.to_str().unwrap()]);
+    let newest = group.join("latest");
     assert!(!refused.status.success() && said(&refused).contains(newest.to_str().unwrap()), "{}", said(&refused));
     let plot = std::fs::read_to_string(group.join("curves.svg")).unwrap();
     assert!(plot.starts_with("<svg") && plot.contains("trio, 3 seeds") && plot.matches("<polyline").count() >= 4, "{plot}");

@@ -207,7 +207,8 @@ fn every_kind_of_replay_is_adopted_and_learned_from() {
         run.wait_for("updates", |line| number(line, "updates") > 50);
         run.kill_and_wait_for_keeper();
         let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
-        let (inserted, [_, updates, _]) = (segment.control().inserted().load(Ordering::Relaxed), state_of(&segment).0);
+        let inserted = segment.control().inserted().load(Ordering::Relaxed);
+        let [_, updates, _] = state_of(&segment).0;
         let lines = run.metrics().len();
         run.adopt(&[]);
         run.wait_for_log("goes on in the memory in which it was kept");

@@ -16,7 +16,8 @@ fn train(preset: &str, overrides: &[&str]) -> Vec<f64> {
     let runs = folder.path().join("runs");
     let mut command = program("supervisor", folder.path());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(preset));
-    let (folder_key, goal) = (format!("run.folder={:?}", runs.display().to_string()), format!("run.stop_eval_return={GOAL:?}"));
+    let folder_key = format!("run.folder={:?}", runs.display().to_string());
+    let goal = format!("run.stop_eval_return={GOAL:?}");
     for change in [folder_key.as_str(), &goal, "machine.affinity=false", "run.stop_wall_s=300"].iter().chain(overrides) {
         command.args(["--set", change]);
     }

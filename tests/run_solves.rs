@@ -120,7 +120,8 @@ fn a_goal_that_was_confirmed_before_anything_else_ended_the_run_is_reached() {
         run.wait_for_evaluations("an evaluation that reaches the goal", |lines| !lines.is_empty());
         // All but the supervisor go on, and it finds the confirmation and what else ends the run at once.
         run.signal(Signal::SIGSTOP);
-        let (evaluator, best) = (process_slot(&segment, Role::Evaluator, 0), run.run_folder().join("weights/best.safetensors"));
+        let evaluator = process_slot(&segment, Role::Evaluator, 0);
+        let best = run.run_folder().join("weights/best.safetensors");
         // The weights are saved before the confirmation is reported, and after that there is nothing left to evaluate.
         let is_reported = || best.is_file() && evaluator.phase() != Some(Phase::Evaluate);
         wait_until("the confirmation to be reported", || run.log(), is_reported);

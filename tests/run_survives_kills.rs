@@ -109,7 +109,8 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
     let mut run = start_preset("pendulum_ppo", &endless);
     run.wait_for("the first updates", |line| number(line, "updates") > 100);
     let segment = run.segment();
-    let (board, [first, second]) = (segment.parameter_board(), [0, 1].map(|number| learner(&segment, number)));
+    let board = segment.parameter_board();
+    let [first, second] = [0, 1].map(|number| learner(&segment, number));
     let leader = || View::load(segment.control().membership()).leader;
     let published_scaling = || {
         let mut published = vec![0.0; board.len()];

@@ -85,7 +85,8 @@ fn apply(step: &Step, tree: &SumTree<'_>, model: &mut Model, differences: &mut D
             let mut stale = 0;
             let mut named = Vec::new();
             for &(position, age, value) in changes {
-                let (slot, priority) = (position % capacity, Priority::from_f32(value).expect("a finite value"));
+                let slot = position % capacity;
+                let priority = Priority::from_f32(value).expect("a finite value");
                 let generation = model.leaves[slot].0.wrapping_sub(age);
                 named.push((slot, generation, priority));
                 if age == 0 {

@@ -55,7 +55,8 @@ impl Flow {
                 Between::Batches { epochs, .. } => self.pass_with_batches(setting.batch_size as f64, epochs as f64, &rates, &mut done),
             }
             looks += 1;
-            let (seconds, updates) = (f64::from(looks) * LOOK_S, self.begun + done.learned / rows);
+            let seconds = f64::from(looks) * LOOK_S;
+            let updates = self.begun + done.learned / rows;
             if least.is_held(seconds, updates as u64) {
                 break (seconds, updates);
             }

@@ -79,7 +79,9 @@ impl Machine {
     /// The rates while actors act or learners learn, as said, and nothing holds them up.
     pub(crate) fn at_work(&self, setting: Setting, is_acting: bool, is_learning: bool) -> Window {
         let (acting, learning) = (f64::from(u8::from(is_acting)), f64::from(u8::from(is_learning)));
-        let (actors, step_s, row_s) = (acting * setting.actors as f64, self.step_s(setting), self.row_s(setting));
+        let actors = acting * setting.actors as f64;
+        let step_s = self.step_s(setting);
+        let row_s = self.row_s(setting);
         let step_and_sleep_s = step_s + self.environment_sleep_s;
         let wanted_cores = actors * step_s / step_and_sleep_s + learning;
         let (share, efficiency) = self.scheduling(wanted_cores);

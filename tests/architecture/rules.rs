@@ -61,7 +61,8 @@ pub(crate) fn longer_than(source: &Source, limit: usize) -> Vec<String> {
     if lines > limit { vec![format!("{}: {lines} lines, at most {limit} are allowed", source.path)] } else { Vec::new() }
 }
 
-/// The lines, comments included, that have more than `limit` columns. Any line can be broken, a string by a `\`, except inside a raw string.
+/// The lines, comments included, that have more than `limit` columns, except those with a part of a raw string. Any other line can be
+/// broken, a string by a `\` at the end of the line.
 pub(crate) fn wider_than(source: &Source, limit: usize) -> Vec<String> {
     let raw_strings = source.raw_strings();
     let mut violations = Vec::new();

@@ -212,7 +212,9 @@ fn whoever_finishes_an_emptying_may_be_killed_after_any_instruction_as_well() {
     let run = case.prepared();
     let names = drawn(&run);
     let count = count_from_environment("SHOAL_TEST_STATES", 4) + 2;
-    let (chosen, mut state, mut pairs) = (spread(states_of(&run, || emptier(&run)), count), 0, 0);
+    let chosen = spread(states_of(&run, || emptier(&run)), count);
+    let mut state = 0;
+    let mut pairs = 0;
     let first = emptier(&run);
     sweep(&run.segment, &first, |first_instruction| {
         state += 1;

@@ -233,7 +233,8 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_a
     let run = Run::new(Sizes::default());
     let name_words = &run.segment.words(Region::LearnerState)[..16];
     let supervisor = system::fork_child(|| {
-        let (layout, description) = (run.segment.layout().clone(), crate::support::run::description(run.payload.schema()));
+        let layout = run.segment.layout().clone();
+        let description = crate::support::run::description(run.payload.schema());
         let segment = Segment::create(layout, &description, false).expect("a small segment");
         // The supervisor dies in a repair, and removes nothing.
         segment.control().gate().store(1, Ordering::SeqCst);

@@ -237,7 +237,8 @@ fn an_opened_replay_is_there_for_others_too_whenever_the_last_one_leaves() {
     let (mut refused, mut opened) = (0, 0);
     for stops in 0.. {
         let run = Run::new(Sizes::default());
-        let (outcome, name_words) = (run.scratch(0), &run.segment.words(Region::LearnerState)[1..16]);
+        let outcome = run.scratch(0);
+        let name_words = &run.segment.words(Region::LearnerState)[1..16];
         // Forked before there is a replay: a child of who has one would have its lock too, and leave later.
         let opener = Traced::start(|| {
             move || {

@@ -123,7 +123,9 @@ fn output(spec: &NetworkSpec, parameters: &[f64], input: &[f64]) -> Vec<f64> {
         let row = |(weight, bias): (&[f64], &f64)| weight.iter().zip(input).map(|(w, x)| w * x).sum::<f64>() + bias;
         weight.chunks_exact(input.len()).zip(&bias).map(row).collect::<Vec<_>>()
     };
-    let (mut values, mut shape, mut numbered) = (input.to_vec(), spec.input.shape.clone(), 0..);
+    let mut values = input.to_vec();
+    let mut shape = spec.input.shape.clone();
+    let mut numbered = 0..;
     let mut next = || format!("layers.{}", numbered.next().unwrap());
     for layer in &spec.layers {
         match *layer {
@@ -252,7 +254,8 @@ fn input_gradient_alone(network: &mut dyn Network, rows: usize) -> Vec<f32> {
     gradient
 }
 
-/// Tolerance, relative to the largest number. A GPU rounds the factors of convolutions to ten bits (TF32) unless `NVIDIA_TF32_OVERRIDE=0` forbids it.
+/// Tolerance, relative to the largest number. A GPU rounds the factors of convolutions to ten bits (TF32), unless
+/// `NVIDIA_TF32_OVERRIDE=0` forbids it.
 fn tolerance() -> f32 {
     let rounds = device_of(Engine::Torch) != Device::Cpu && std::env::var("NVIDIA_TF32_OVERRIDE").as_deref() != Ok("0");
     if rounds { 3e-3 } else { 1e-5 }

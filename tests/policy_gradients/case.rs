@@ -104,7 +104,8 @@ impl Case {
         let indices: Vec<usize> = tensors.iter().filter(|tensor| of_head(&tensor.name, head)).flat_map(|tensor| tensor.range()).collect();
         assert!(indices.len() > 7, "{head} has {} parameters", indices.len());
         for index in indices {
-            let (analytic, numeric) = (f64::from(gradient[index]), self.slope(batch, index, 1e-2, &loss));
+            let analytic = f64::from(gradient[index]);
+            let numeric = self.slope(batch, index, 1e-2, &loss);
             assert!((analytic - numeric).abs() < 0.02 * (1.0 + numeric.abs()), "{head} {index}: {analytic} and {numeric}");
         }
     }

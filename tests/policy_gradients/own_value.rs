@@ -29,7 +29,8 @@ fn separate(algorithm: &str, actions: ActionSpace, value_coefficient: f64) -> Ca
 /// Where a parameter of the second network lies in the state: before it come parameters and moments of the first,
 /// and the count of its steps.
 fn place(case: &Case, index: usize) -> usize {
-    let (copies, published) = (if case.settings.name == "appo" { 4 } else { 3 }, case.algorithm.sizes().published);
+    let copies = if case.settings.name == "appo" { 4 } else { 3 };
+    let published = case.algorithm.sizes().published;
     (copies - 1) * published + 2 + index
 }
 

@@ -126,7 +126,9 @@ fn the_parts_of_a_pass_have_each_step_once_and_each_pass_another_order() {
         });
         let mut random = Random::seed_from_u64(5);
         let mut pass = || {
-            let (mut sum, mut samples, mut first) = (vec![0.0f32; gradient.len()], 0.0, None);
+            let mut sum = vec![0.0f32; gradient.len()];
+            let mut samples = 0.0;
+            let mut first = None;
             for _ in 0..parts {
                 let mut part = vec![0.0; gradient.len()];
                 samples += case.learning.gradient(&batch, &mut random, &mut part).samples;

@@ -50,8 +50,8 @@ const DEFINITIONS: [Definition; 17] = [
     // These tests kill a process after each of its instructions, and an optimised build has other instructions.
     stage("kills-in-release", "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed"),
     with_libtorch("lints", "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
-    // In one process: if libtorch is loaded at the start, a process for each test would take longer than the tests. One test after the other:
-    // a process that is forked while the result of another test is printed has a standard output that stays locked for ever.
+    // In one process: if libtorch is loaded at the start, a process for each test would take longer than the tests. One test after the
+    // other: a process that is forked while the result of another test is printed has a standard output that stays locked for ever.
     with_libtorch("unit-tests", "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
     with_libtorch("tests", "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),

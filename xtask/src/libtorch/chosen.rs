@@ -109,7 +109,9 @@ mod tests {
 
     #[test]
     fn libraries_and_headers_may_lie_elsewhere() {
-        let (version, libraries, headers) = (tempfile::tempdir().unwrap(), plausible(VERSION), plausible(VERSION));
+        let version = tempfile::tempdir().unwrap();
+        let libraries = plausible(VERSION);
+        let headers = plausible(VERSION);
         std::fs::write(version.path().join("build-version"), VERSION).unwrap();
         std::fs::remove_dir_all(libraries.path().join("include")).unwrap();
         std::fs::remove_dir_all(headers.path().join("lib")).unwrap();

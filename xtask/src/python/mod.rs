@@ -103,7 +103,8 @@ fn ready(folder: PathBuf, named: Option<Result<PathBuf, String>>) -> Result<Envi
     match named {
         Some(Err(reason)) => bail!("{reason}, which uses {}", folder.display()),
         Some(Ok(python)) if !candidate::are_alike(&interpreter(&folder), &python) => bail!(
-            "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep that folder, or make it again:  {}",
+            "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep that folder, or make it \
+             again:  {}",
             python.display(),
             folder.display(),
             command_to_remake(&folder, &python)
@@ -177,7 +178,9 @@ mod tests {
     #[test]
     fn a_folder_is_of_the_python_that_its_links_end_at() {
         let folder = tempfile::tempdir().unwrap();
-        let (python, other, inside) = (folder.path().join("python3.12"), folder.path().join("python3.13"), interpreter(folder.path()));
+        let python = folder.path().join("python3.12");
+        let other = folder.path().join("python3.13");
+        let inside = interpreter(folder.path());
         std::fs::write(&python, "").unwrap();
         std::fs::write(&other, "").unwrap();
         std::fs::create_dir(inside.parent().unwrap()).unwrap();

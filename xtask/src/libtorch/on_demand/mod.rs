@@ -94,8 +94,8 @@ fn make(root: &Path, folder: &Path, profile: Profile) -> Result<()> {
     let partial = making.partial_folder()?;
     let draft = partial.path();
     let cannot_be_written = || format!("{} cannot be written", folder.display());
-    // If the new files cannot be made, the old functions must not be linked. The old library stays: programs that were built with it may have
-    // it open.
+    // If the new files cannot be made, the old functions must not be linked. The old library stays: programs that were built with it may
+    // have it open.
     for path in [FUNCTIONS, RECIPE].map(|name| folder.join(name)).into_iter().filter(|path| path.exists()) {
         fs::remove_file(path).with_context(cannot_be_written)?;
     }
