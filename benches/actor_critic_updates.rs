@@ -32,7 +32,7 @@ fn half_cheetah() -> EnvironmentSpec {
 }
 
 fn updates(criterion: &mut Criterion<ThreadTime>) {
-    // As in every run.
+    // As every process of a run does at its start.
     system::keep_freed_memory();
     let mut group = criterion.benchmark_group("actor_critic_updates");
     group.throughput(Throughput::Elements(1));

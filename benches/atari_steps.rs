@@ -2,7 +2,7 @@
 //!
 //!     cargo bench --no-default-features --features python --bench atari_steps [-- GAME SIZE SECONDS]
 //!
-//! Prints one number. `benches/peers/atari_steps.py` sets it beside what others reach.
+//! Prints one number. `benches/peers/atari_steps.py` compares it with other programs.
 
 use std::io::Write;
 use std::time::Duration;

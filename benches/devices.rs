@@ -1,5 +1,5 @@
-//! One pass through a network, forth, back and with new parameters, and the way forth alone, on every device that `SHOAL_BENCH_DEVICES`
-//! names, in wall time: what a GPU takes from a learner, and from which batch on it is worth the way there.
+//! A forward and backward pass with new parameters, and a forward pass alone, on every device that `SHOAL_BENCH_DEVICES` names, in wall
+//! time: how much a GPU saves a learner, and from which batch size on it is worth the transfer.
 //!
 //! `SHOAL_BENCH_DEVICES=cuda:0 cargo bench --bench devices`; the CPU, one core of it, is measured anyway, with both engines.
 
@@ -12,7 +12,7 @@ use shoal::networks::{self, Device, Head, InputSpec, NetworkSpec};
 use shoal::segment::system;
 use shoal::values::{ValueType, Values};
 
-/// The critic of HalfCheetah, the network of Rally's presets, and that of Mnih et al. 2015.
+/// The critic of HalfCheetah, the network of Rally's presets, and the network of Mnih et al. 2015.
 fn specs() -> [(&'static str, NetworkSpec, &'static [usize]); 3] {
     let frames = |side| InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
     [
@@ -40,7 +40,7 @@ fn places() -> Vec<(String, Engine, Device)> {
 }
 
 fn devices(criterion: &mut Criterion) {
-    // As in every run.
+    // As every process of a run does at its start.
     system::keep_freed_memory();
     let mut group = criterion.benchmark_group("devices");
     for (name, spec, batches) in specs() {

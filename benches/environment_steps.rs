@@ -3,7 +3,7 @@
 //!     cargo bench --no-default-features --bench environment_steps
 //!
 //! `single` steps one environment through the trait; `vector` steps 64 of them in one call and counts 64 steps.
-//! The clock is that of this process's processor time, which is steady on a machine that others use; sleeps are not counted.
+//! Time is the processor time of this process, which is steady on a machine that others use; sleeps are not counted.
 
 use std::hint::black_box;
 use std::time::Duration;

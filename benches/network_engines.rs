@@ -70,7 +70,7 @@ fn updates(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, hidden: u
     }
 }
 
-/// Networks on frames of bytes: the small one of the image games, that of Mnih et al. 2015, and the decoders of auto-encoders for both.
+/// Networks on frames of bytes: the small one of the image games, the one of Mnih et al. 2015, and the decoders of auto-encoders for both.
 fn on_frames() -> [(&'static str, NetworkSpec); 4] {
     let spec = |side, convolutions: &[[usize; 3]], units, outputs| {
         let input = InputSpec { element: ValueType::U8, shape: vec![4, side, side] };
@@ -100,7 +100,7 @@ fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str
                 bencher.iter(|| {
                     network.forward(black_box(input), rows, &mut output);
                     network.backward(&output, Some(&mut gradient), None);
-                    // Weights change after every pass, so what engines prepare of them counts.
+                    // Weights change after every pass, so what engines prepare from them is measured.
                     network.update_parameters(&mut |parameters| parameters[0] += 1e-9);
                 });
             });
@@ -126,7 +126,7 @@ fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
 }
 
 fn network_engines(criterion: &mut Criterion<ThreadTime>) {
-    // As in every run.
+    // As every process of a run does at its start.
     system::keep_freed_memory();
     let mut group = criterion.benchmark_group("network_engines");
     let engines = if cfg!(feature = "torch") { vec![Engine::Cpu, Engine::Torch] } else { vec![Engine::Cpu] };

@@ -21,7 +21,7 @@ const ACTIONS: usize = 512;
 /// Processor time that one measurement takes, about.
 const MEASURED_TIME: Duration = Duration::from_millis(400);
 
-/// The loop without Shoal, and without the check that `disable_env_checker` leaves out for Shoal, too.
+/// The loop without Shoal. It also leaves out the check that `disable_env_checker` leaves out for Shoal.
 const PLAIN_LOOP: &str = "
 import sys, time
 import gymnasium

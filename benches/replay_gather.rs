@@ -1,5 +1,5 @@
-//! Drawing a batch beside what nothing can undercut: copying as many rows of the same memory, chosen beforehand, and
-//! nothing else. In turns.
+//! Drawing a batch, compared with the least that it can cost: copying as many rows of the same memory, chosen beforehand,
+//! and nothing else. They take turns.
 //!
 //! `cargo bench --no-default-features --bench replay_gather`. Microseconds of CPU time per batch.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
@@ -22,7 +22,7 @@ use shoal::sync::AtomicU64;
 const BATCHES: [usize; 3] = [32, 256, 4096];
 /// Rows drawn in one round.
 const DRAWN: usize = 1 << 16;
-/// As the replay fetches ahead.
+/// How many rows are fetched ahead, as in the replay.
 const AHEAD: usize = 16;
 
 /// The rows of a segment, without their meaning.

@@ -1,5 +1,5 @@
 //! The whole path: stage and flush, sample, write priorities back, for rows as CartPole, HalfCheetah and Atari have them,
-//! alone and beside two other processes that write and sample without pause. CPU time of the measuring thread.
+//! alone and while two other processes write and sample without pause. CPU time of the measuring thread.
 //!
 //! `cargo bench --no-default-features --bench replay_processes`
 

@@ -1,5 +1,5 @@
-//! What processes on one replay cost each other: one, two on replays of their own (what the machine has to give), and two
-//! on the same; and how long an operation takes beside a process that was stopped in the middle of its own.
+//! What processes on one replay cost each other: one process, two on replays of their own (the most that the machine can
+//! give), and two on the same; and how long an operation takes while another process stands still in the middle of its own.
 //!
 //! `cargo bench --no-default-features --bench replay_scaling`. Time on the wall, so it needs two free cores.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
@@ -49,7 +49,7 @@ fn repeated<'s>(operation: Operation, segment: &'s Segment, shape: &Shape, slot:
     let area = area(segment, slot);
     let (mut stream, mut random) = (shape.stream(), seeded(slot as u64));
     let mut batch = Batch::new(&shape.schema(), ROWS);
-    // Others' updates stay out of the cache as those of a learner would: a few hundred batches come round.
+    // A few hundred batches take turns, so that the rows of an update are out of the cache, as in a learner.
     let mut batches = Vec::new();
     if matches!(operation, Operation::Update) {
         for _ in 0..256 {
@@ -86,7 +86,7 @@ fn reap(child: Pid) {
 /// Operations per second of one process on each of `segments`, all at once, summed.
 fn throughput(operation: Operation, segments: &[&Segment], shape: &Shape, lasting: Duration) -> f64 {
     let (mut counts, writer) = pipe().expect("a pipe");
-    // All are ready by then.
+    // All processes are ready by then.
     let start = Instant::now() + Duration::from_millis(300);
     let count = |mut writer: PipeWriter, segment: &Segment, slot: usize| {
         let mut once = repeated(operation, segment, shape, slot);

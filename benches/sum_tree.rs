@@ -1,7 +1,7 @@
-//! Our tree beside the tree of the PAL paper: batches of descents and of updates, for every fan-out, in turns.
+//! Our tree compared with the tree of the PAL paper: batches of descents and of updates, for every fan-out, in turns.
 //!
 //! `cargo bench --no-default-features --bench sum_tree`, and the same with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` before
-//! it for huge pages. Nanoseconds of CPU time per element, medians of nine rounds. Read the ratios.
+//! it for huge pages. Nanoseconds of CPU time per element, medians of nine rounds. The ratios are what counts.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
 #[path = "support/paired.rs"]

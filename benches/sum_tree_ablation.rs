@@ -1,5 +1,5 @@
-//! What each idea of the tree gives: the same work at the default fan-out, from the plain way to ours, one idea at a time,
-//! in turns. The last rows take the safety away from ours: tags, compare-and-swap too, atomic additions, or all of it.
+//! What each idea of the tree gains: the same work at the default fan-out, from the plain way to ours, one idea at a time,
+//! in turns. The last rows take safety away from ours: the tags, also the compare-and-swap, the atomic additions, or all.
 //!
 //! `cargo bench --no-default-features --bench sum_tree_ablation`. Nanoseconds of CPU time per element.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]

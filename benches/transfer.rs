@@ -46,10 +46,9 @@ struct Row {
     path: &'static str,
     message: String,
     message_bytes: usize,
-    /// Whether its reader sleeps while it waits, as a learner does that has nothing to learn from. Those of the others look again and
-    /// again.
+    /// Whether the reader sleeps while it waits, as a learner does that has nothing to learn from. If not, it looks again and again.
     sleeps: bool,
-    /// Whether what was sent has come, whoever looks: priorities change sums, and those who draw find the newest.
+    /// Whether a message has arrived without a reader: priorities change sums, and any process that draws finds the newest.
     needs_no_reader: bool,
     make: Box<dyn Fn() -> Box<dyn Path>>,
 }
@@ -80,7 +79,7 @@ impl Row {
         Self { needs_no_reader: true, ..row }
     }
 
-    /// The way itself, a pipe, and a file, each as new.
+    /// The way itself, a pipe and a file, none of them used before.
     fn ways(&self) -> [Box<dyn Path>; 3] {
         [(self.make)(), Box::new(Pipe::new(self.message_bytes, self.sleeps)), Box::new(Renamed::new(self.message_bytes, self.sleeps))]
     }
@@ -153,7 +152,7 @@ fn rate(message_bytes: usize, calls_ns: &[u64]) -> f64 {
     message_bytes as f64 * 1e3 / quantile(&as_floats(calls_ns), 0.5)
 }
 
-/// All ways take turns: what else the machine does, it does to each.
+/// Measure all ways in turns, so that other work on the machine slows each of them.
 fn measure(desk: &Desk, row: &Row, effort: Effort, rounds: usize) -> [Found; 3] {
     let mut found = [0; 3].map(|_| Found { times: Times::default(), streamed: Vec::new(), medians_ns: Vec::new() });
     for _ in 0..rounds {
@@ -169,7 +168,7 @@ fn measure(desk: &Desk, row: &Row, effort: Effort, rounds: usize) -> [Found; 3] 
     found
 }
 
-/// Three digits, or whole numbers.
+/// `value` with three digits, or as a whole number.
 fn digits(value: f64) -> String {
     let decimals = if value < 1.0 { 2 } else { usize::from(value < 100.0) };
     format!("{value:.decimals$}")

@@ -1,4 +1,4 @@
-//! What the benchmarks share: time on the processor instead of time on the wall, because other work may share the machine.
+//! What the benchmarks share: CPU time instead of wall time, because other work may share the machine.
 
 use std::time::Duration;
 

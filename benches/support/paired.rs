@@ -1,5 +1,5 @@
-//! Contestants that take turns: on a shared machine the speed of the processor changes within seconds, so only what runs
-//! side by side compares. Each round runs all of them once; what counts is the median over the rounds.
+//! Contestants that take turns: on a shared machine the speed of the processor changes within seconds, so only contestants
+//! that take turns can be compared. Each round runs all of them once; what counts is the median over the rounds.
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
 use nix::time::{ClockId, clock_gettime};
@@ -32,7 +32,7 @@ fn cpu_time() -> Duration {
 }
 
 impl Race {
-    /// Let all do the work, which is of `elements` elements, in each of `rounds` rounds, after one to warm up.
+    /// Let all contestants do the work of `elements` elements in each of `rounds` rounds, after one round to warm up.
     pub(crate) fn run(contestants: &mut [Contestant<'_>], elements: usize, rounds: usize) -> Self {
         contestants.iter_mut().for_each(|contestant| (contestant.run)());
         let mut once = |contestant: &mut Contestant<'_>| {

@@ -3,13 +3,13 @@
 //! the leaf to the root, siblings scanned from left to right, one element at a time, for one thread.
 
 pub(crate) struct PaperTree {
-    /// Leaves first.
+    /// The levels of the tree, leaves first.
     levels: Vec<Vec<f32>>,
     fanout_bits: u32,
 }
 
 impl PaperTree {
-    /// Built from the leaves up, so that the comparison starts from sums as good as floats can hold.
+    /// A tree built from the leaves up, so that the comparison starts from sums as good as floats can hold.
     pub(crate) fn new(priorities: &[f32], fanout: usize) -> Self {
         let mut levels = Vec::new();
         let mut level = priorities.to_vec();
@@ -41,7 +41,7 @@ impl PaperTree {
         let fanout = 1 << self.fanout_bits;
         let mut node = 0;
         for level in self.levels.iter().rev().skip(1) {
-            // Rounding can lead a descent behind the last group.
+            // Rounding can lead a descent beyond the last group.
             let first = (node << self.fanout_bits).min(level.len() - fanout);
             let group = &level[first..][..fanout];
             let mut child = 0;

@@ -1,4 +1,4 @@
-//! Descents without some of the ideas of ours, on the same words.
+//! Descents without some of the ideas of our tree, on the words of our tree.
 
 use shoal::segment::layout::tree_level_lengths;
 use shoal::segment::system::prefetch;
@@ -6,7 +6,7 @@ use shoal::sync::{AtomicU64, Ordering};
 
 const PRIORITY_MASK: u64 = (1 << 39) - 1;
 
-/// Sibling groups from the root's children to the leaves, with what of each word is its sum.
+/// Sibling groups from the root's children to the leaves, with a mask of the bits of each word that are its sum.
 fn levels(words: &[AtomicU64], capacity: usize, fanout: usize) -> impl Iterator<Item = (&[AtomicU64], u64)> + Clone {
     let lengths = tree_level_lengths(capacity, fanout);
     (0..lengths.len() - 1).rev().map(move |depth| {
@@ -15,7 +15,7 @@ fn levels(words: &[AtomicU64], capacity: usize, fanout: usize) -> impl Iterator<
     })
 }
 
-/// The child on which `target` falls and what is left: from left to right.
+/// The child on which `target` falls, and what is left of `target` there: scanned from left to right.
 fn scan(group: &[AtomicU64], mask: u64, mut target: u64) -> (usize, u64) {
     for (child, sibling) in group.iter().enumerate() {
         let sum = sibling.load(Ordering::Relaxed) & mask;
@@ -27,7 +27,7 @@ fn scan(group: &[AtomicU64], mask: u64, mut target: u64) -> (usize, u64) {
     (group.len() - 1, 0)
 }
 
-/// The same: blocks of four, then one block, by additions and conditional moves.
+/// As [`scan`], but blocks of four, then one block, by additions and conditional moves.
 #[inline(always)]
 fn choose<const K: usize>(group: &[AtomicU64], mask: u64, target: u64) -> (usize, u64) {
     let (blocks, _) = group[..K].as_chunks::<4>();

@@ -1,4 +1,4 @@
-//! Updates without some of the ideas of ours, and without its safety, on the same words.
+//! Updates without some of the ideas of our tree, and without its safety, on the words of our tree.
 
 use shoal::replay::Priority;
 use shoal::segment::layout::tree_level_lengths;
@@ -9,14 +9,14 @@ const PRIORITY_MASK: u64 = (1 << 39) - 1;
 const AHEAD: usize = 32;
 const LEVELS_AHEAD: usize = 3;
 
-/// How words change.
+/// A way to change words.
 pub(crate) trait Words {
     /// Set a leaf; returns the difference, or nothing if the leaf is of another generation.
     fn set(leaf: &AtomicU64, generation: u64, priority: u64) -> Option<u64>;
     fn add(node: &AtomicU64, difference: u64);
 }
 
-/// As ours: safe beside other processes.
+/// As our tree does: safe while other processes work on it.
 pub(crate) struct Atomic;
 
 impl Words for Atomic {
@@ -72,7 +72,7 @@ impl Words for Immortal {
     }
 }
 
-/// As ours but for the leaves.
+/// As our tree does, except for the leaves, which are plain.
 pub(crate) struct UnprotectedLeaves;
 
 impl Words for UnprotectedLeaves {
@@ -87,7 +87,7 @@ impl Words for UnprotectedLeaves {
     }
 }
 
-/// As ours but for the sums.
+/// As our tree does, except for the sums, which are plain.
 pub(crate) struct UnprotectedSums;
 
 impl Words for UnprotectedSums {

@@ -1,4 +1,4 @@
-//! What the benchmarks of the whole replay hold: full replays of transitions as well-known environments have them.
+//! Full replays for the benchmarks of the whole replay, with transitions as well-known environments have them.
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
 use rand::SeedableRng;
@@ -43,7 +43,7 @@ impl Shape {
         }
     }
 
-    /// Each frame stored once.
+    /// Transitions of Atari, with each frame stored once.
     pub(crate) fn atari() -> Self {
         Self {
             name: "Atari",

@@ -34,8 +34,8 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// For messages of so many bytes. Its reader sleeps in the kernel, or looks again and again, as that of the way that it is
-    /// compared with does.
+    /// A pipe for messages of `length_bytes`. Its reader sleeps in the kernel or looks again and again, as the reader of the way that it is
+    /// compared with.
     pub(crate) fn new(length_bytes: usize, sleeps: bool) -> Self {
         let (reader, writer) = pipe().expect("a pipe");
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a pipe");
@@ -104,7 +104,7 @@ pub(crate) struct Renamed {
 }
 
 impl Renamed {
-    /// For messages of so many bytes. Its reader sleeps until the kernel tells it of another file, or looks again and again.
+    /// A file for messages of `length_bytes`. Its reader sleeps until the kernel reports another file, or looks again and again.
     pub(crate) fn new(length_bytes: usize, sleeps: bool) -> Self {
         Self { folder: tempfile::tempdir_in("/dev/shm").expect("room in /dev/shm"), length_bytes, sleeps }
     }
@@ -147,7 +147,7 @@ struct FileReceiver {
     file: PathBuf,
     message: Vec<u8>,
     newest: [u8; 8],
-    /// Readable once a file was renamed, where the reader sleeps until then.
+    /// Readable once a file was renamed; `None` if the reader does not sleep.
     watch: Option<File>,
 }
 
@@ -167,7 +167,7 @@ impl Receiver for FileReceiver {
         match &mut self.watch {
             Some(watch) => {
                 sleep_until_readable(watch);
-                // What it says is known: there is but one file.
+                // The content of the notice does not matter: there is only one file.
                 let _ = watch.read(&mut [0; 4096]);
             }
             None => spin_loop(),

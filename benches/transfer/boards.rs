@@ -1,4 +1,4 @@
-//! Boards, of which a reader wants the newest version alone: parameters, statistics, pictures.
+//! Boards, whose readers want only the newest version: parameters, statistics, pictures.
 
 use shoal::segment::float_board::{FloatBoard, NOTES};
 use shoal::segment::pictures::{PICTURE_NOTES, PictureBoard};
@@ -6,7 +6,7 @@ use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 
 use crate::measure::{Path, Receiver, Sender};
 
-/// What such a run has beside its replay, which is next to none here.
+/// A segment for boards, with next to no replay.
 pub(crate) fn segment(sizes: SegmentSizes) -> Segment {
     let layout = Layout::new(sizes).expect("sizes within their limits");
     Segment::create(layout, &Description::default(), false).expect("room in /dev/shm")
@@ -28,7 +28,7 @@ impl Floats {
         Self { segment: segment(SegmentSizes { published_values: values, ..sizes() }), board: Segment::parameter_board }
     }
 
-    /// Of an actor that has seen observations of so many numbers.
+    /// The board with the statistics of an actor whose observations have `values` numbers.
     pub(crate) fn statistics(values: usize) -> Self {
         let segment = segment(SegmentSizes { statistics_values: values, ..sizes() });
         Self { segment, board: |segment| segment.statistics_board(0).expect("there are statistics") }
@@ -75,7 +75,7 @@ impl Receiver for FloatReceiver<'_> {
     }
 }
 
-/// What a visualizer shows.
+/// The board with the pictures of a visualizer.
 pub(crate) struct Pictures {
     segment: Segment,
     size: [usize; 2],
@@ -120,7 +120,7 @@ impl Sender for PictureSender<'_> {
 struct PictureReceiver<'a> {
     board: PictureBoard<'a>,
     version: u64,
-    /// Kept until the next one is there, as a page does.
+    /// The newest picture, kept until the next one is there, as a page keeps it.
     newest: Vec<u8>,
 }
 

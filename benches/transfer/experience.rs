@@ -1,4 +1,4 @@
-//! Experience: an actor stages rows and flushes them once the rate limiter lets it, and a learner that waits for them draws as many.
+//! Experience: an actor stages rows and flushes them once the rate limiter allows it; a learner waits for them and draws as many.
 
 use std::cell::RefCell;
 
@@ -21,7 +21,7 @@ const LEARNS: usize = 1;
 /// Messages that an actor may be ahead.
 const BAND_MESSAGES: f64 = 8.0;
 
-/// What rows are, and how many travel together.
+/// The kind of rows, and how many are flushed together.
 #[derive(Clone)]
 pub(crate) struct Shape {
     schema: Schema,
@@ -37,7 +37,7 @@ impl Shape {
         Self { schema: transition::discrete(&ObservationSpace::unbounded(4)), rows: 64, capacity: 1 << 17, takes_once: false }
     }
 
-    /// Of the presets, whose actors flush every row.
+    /// Transitions of HalfCheetah as in its presets, whose actors flush every row.
     pub(crate) fn half_cheetah() -> Self {
         Self { schema: transition::continuous(&ObservationSpace::unbounded(17), 6), rows: 1, capacity: 1 << 17, takes_once: false }
     }
@@ -54,7 +54,7 @@ impl Shape {
         Self { schema: FragmentShape::new(50, &environment).schema(), rows: 1, capacity: 256, takes_once: true }
     }
 
-    /// What the writer hands over: each frame once.
+    /// Bytes that the writer hands over, with each frame counted once.
     pub(crate) fn message_bytes(&self) -> usize {
         self.rows * (8 * self.schema.words() + if self.has_frames() { FRAME_BYTES } else { 0 })
     }
@@ -63,7 +63,7 @@ impl Shape {
         self.schema.frame_bytes() > 0
     }
 
-    /// In lock-step a row is drawn for each that is inserted; beyond that the actor may be ahead, and the learner never.
+    /// A limiter in lock-step: a row is drawn for each row that is inserted. The actor may be ahead by the band, the learner never.
     fn limiter(&self, min_size: u64) -> RateLimiter {
         let error_band = BAND_MESSAGES * self.rows as f64;
         RateLimiter { min_size, samples_per_insert: Some(1.0), takes_once: self.takes_once, error_band }
@@ -74,7 +74,7 @@ fn observation_of_frames() -> ObservationSpace {
     ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, 42, 42]) }
 }
 
-/// A replay with an actor and a learner. One of transitions is full.
+/// A replay with an actor and a learner. A replay of transitions is full.
 pub(crate) struct Experience {
     shape: Shape,
     segment: Segment,
@@ -104,7 +104,7 @@ impl Experience {
         experience
     }
 
-    /// The limit from which on samples are called for by what is inserted from now on.
+    /// The `min_size` with which rows that are inserted from now on call for samples.
     fn rows_before(&self) -> u64 {
         if self.shape.takes_once { 0 } else { self.shape.capacity as u64 + 1 }
     }
@@ -121,7 +121,7 @@ impl Experience {
     }
 }
 
-/// Take a slot of the process table for this process. Whoever had it before has ended, or is this process.
+/// Take a slot of the process table for this process. The process that had it before has ended, or is this one.
 pub(crate) fn enter(segment: &Segment, role: Role, slot: usize) -> ProcessSlot<'_> {
     let entry = segment.processes().slot(slot);
     entry.release();
@@ -139,7 +139,7 @@ impl Path for Experience {
         Box::new(Learner {
             path: self,
             replay: Replay::new(&self.segment, self.shape.schema.clone(), process),
-            // The band is the actor's alone here: a learner that is ahead would find rows that came before.
+            // Only the actor has a band here: a learner that is ahead would find older rows.
             limiter: RateLimiter { error_band: 0.0, ..self.shape.limiter(self.rows_before()) },
             batch: Batch::new(&self.shape.schema, self.shape.rows),
             random: Pcg64Mcg::seed_from_u64(1),
@@ -217,7 +217,7 @@ impl Receiver for Learner<'_> {
     }
 
     fn wait(&mut self) {
-        // Both look once more, sleep until somebody has inserted or two milliseconds have passed, and come back.
+        // Both kinds of wait look once more, sleep until a row is inserted or two milliseconds have passed, and return.
         let mut looks = 0;
         let mut once = || {
             looks += 1;

@@ -1,4 +1,4 @@
-//! Gradients: two learners, of which one has arrived and waits for the share of the other.
+//! Gradients: two learners, one of which has arrived and waits for the share of the other.
 
 use std::hint::spin_loop;
 
@@ -15,7 +15,7 @@ const BOTH: View = View { epoch: 1, members: 0b11, leader: Some(0), doublings: 0
 const WRITES: usize = 0;
 const READS: usize = 1;
 
-/// The exchange of two learners, for one measurement: rounds are counted from the first.
+/// The exchange of two learners, for one measurement only: rounds are counted from the first.
 pub(crate) struct Gradients {
     segment: Segment,
     parameters: usize,
@@ -76,7 +76,7 @@ impl Sender for Learner<'_> {
         self.arrive();
     }
 
-    /// The writer is a learner too, and no round ahead of the other.
+    /// Take part in the round: the writer is a learner too, and must be no round ahead of the other.
     fn settle(&mut self, _number: u64) {
         while !self.exchange.all_arrived(BOTH, self.round) {
             spin_loop();

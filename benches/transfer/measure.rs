@@ -14,7 +14,7 @@ const MOST_MESSAGES: usize = 4_000;
 const FEWEST_MESSAGES: usize = 40;
 /// Messages at the beginning that are not counted: pages and caches are cold.
 const WARM_UP: usize = 8;
-/// From the moment at which a message has been seen to the next one, so that a reader that sleeps is asleep by then.
+/// Pause between the moment when a message has been seen and the next message, so that a reader that sleeps is asleep by then.
 const GAP_NS: u64 = 30_000;
 
 /// The end of a way that hands messages over.
@@ -22,20 +22,20 @@ pub(crate) trait Sender {
     /// Hand over the next message, which is number `number`; the first is 1.
     fn send(&mut self, number: u64);
 
-    /// What has to come after it, beside the time that is taken.
+    /// Work that has to follow a message, and is not measured.
     fn settle(&mut self, _number: u64) {}
 }
 
-/// The end that gets them.
+/// The end of a way that gets messages.
 pub(crate) trait Receiver {
-    /// Look once: how many messages have come since the last look. They have been copied whole then.
+    /// Look once: how many messages have come since the last look. All of them are copied when it returns.
     fn look(&mut self) -> usize;
 
-    /// What has to come after messages were found, beside the time that is taken.
+    /// Work that has to follow messages that were found, and is not measured.
     fn settle(&mut self) {}
 
-    /// Wait for a moment. The default looks again at once, which shows what the way itself takes: in a run most readers look when
-    /// they come by.
+    /// Wait for a moment. The default returns at once, which shows the time of the way itself: in a run most readers look now and then
+    /// anyway.
     fn wait(&mut self) {
         spin_loop();
     }
@@ -43,10 +43,10 @@ pub(crate) trait Receiver {
 
 /// A way from one process to another, which nobody has used before.
 pub(crate) trait Path {
-    /// Called in the process that writes.
+    /// The writer's end; called in the process that writes.
     fn sender(&self) -> Box<dyn Sender + '_>;
 
-    /// Called in the process that reads.
+    /// The reader's end; called in the process that reads.
     fn receiver(&self) -> Box<dyn Receiver + '_>;
 }
 
@@ -60,18 +60,18 @@ pub(crate) struct Effort {
 /// Nanoseconds of every message that was sent once the one before had been seen.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// From before the writer's call to after the reader's.
+    /// Nanoseconds from before the writer's call to after the reader's.
     pub(crate) seen_ns: Vec<u64>,
-    /// The writer's call.
+    /// Nanoseconds of the writer's call.
     pub(crate) sent_ns: Vec<u64>,
-    /// The reader's call that found it.
+    /// Nanoseconds of the reader's call that found the message.
     pub(crate) copied_ns: Vec<u64>,
 }
 
 /// Where the two processes of a measurement meet, beside the way that is measured.
 pub(crate) struct Desk {
     segment: Segment,
-    /// A core for the writer and one for the reader: on the same one they would take turns, and messages stay in its caches.
+    /// A core for the writer and one for the reader: on one core they would take turns, and messages would stay in its caches.
     cores: Option<[usize; 2]>,
 }
 
@@ -88,7 +88,7 @@ fn bind(core: usize) {
 }
 
 impl Desk {
-    /// Two numbers for each message lie in the store, which holds no rows.
+    /// A desk whose store holds no rows, but two numbers for each message.
     pub(crate) fn new() -> Self {
         let layout = Layout::new(SegmentSizes::of_rows(7, MOST_MESSAGES)).expect("small");
         let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
@@ -102,7 +102,7 @@ impl Desk {
         self.cores.is_some()
     }
 
-    /// Messages that have been seen, and one: 0 until the reader is there.
+    /// One more than the number of messages that have been seen; 0 until the reader is there.
     fn seen(&self) -> &AtomicU64 {
         self.segment.control().sampled()
     }
@@ -139,7 +139,7 @@ impl Desk {
             moments[1].store(monotonic_ns(), Ordering::Relaxed);
             receiver.settle();
             seen += found;
-            // Release: whoever sees the message seen finds when.
+            // Release: a process that reads this count finds the times of these messages.
             self.seen().store(1 + seen as u64, Ordering::Release);
         }
     }
@@ -186,8 +186,8 @@ impl Desk {
         self.end(reader);
     }
 
-    /// Send messages without waiting for more than the way itself makes the writer wait for: how many were sent in a second, and
-    /// how many the reader got whole.
+    /// Send messages as fast as the way itself lets the writer. Returns how many were sent in a second, and how many of them the
+    /// reader got whole.
     pub(crate) fn streamed(&self, path: &dyn Path, effort: Effort) -> [f64; 2] {
         let reader = self.start(path);
         let (counts, elapsed) = {

@@ -1,4 +1,4 @@
-//! Priorities: a learner sets those of a batch, and another one finds the sums changed that it draws by.
+//! Priorities: one learner sets the priorities of a batch, and another one finds the sums by which it draws changed.
 
 use shoal::replay::{Element, Field, Priority, Replay, Schema, StagingArea};
 use shoal::segment::processes::Role;
@@ -11,7 +11,7 @@ const CAPACITY: usize = 1 << 17;
 const STAGED: usize = 64;
 const SETS: usize = 0;
 const DRAWS: usize = 1;
-/// What a priority takes elsewhere: slot, generation, value.
+/// Bytes of a priority in a message: slot, generation, value.
 pub(crate) const PRIORITY_BYTES: usize = 8 + 8 + 4;
 
 /// A tree whose leaves are all one, and a batch of so many of them.
@@ -82,7 +82,7 @@ impl Sender for Setting<'_> {
 struct Drawing<'a> {
     replay: Replay<'a>,
     named: &'a [(usize, u64)],
-    /// Of the whole tree, after an even and after an odd message.
+    /// Sum of the whole tree after an even message, and after an odd one.
     sums: [u64; 2],
     found: usize,
     priorities: Vec<Priority>,

@@ -1,4 +1,4 @@
-//! What is told to the supervisor and by it: metrics through a ring, evaluations through a channel, and then for all to see.
+//! Reports to the supervisor and by it: metrics through a ring, evaluations through a channel, and the newest scores for all to read.
 
 use std::cell::RefCell;
 
@@ -13,9 +13,9 @@ use shoal::telemetry::Evaluation;
 use crate::boards::{segment, sizes};
 use crate::measure::{Path, Receiver, Sender};
 
-/// Words of one report in a ring.
+/// Bytes of one report in a ring: four words.
 pub(crate) const REPORT_BYTES: usize = 4 * 8;
-/// Words of the scores, without the number of their version.
+/// Bytes of the scores, without the number of their version: eight words.
 pub(crate) const SCORE_BYTES: usize = 8 * 8;
 /// Episodes of a routine evaluation.
 const EPISODES: usize = 20;
@@ -141,7 +141,7 @@ fn report(number: u64) -> EvaluationReport {
     EvaluationReport { evaluation, unsaved: None }
 }
 
-/// Of one report as `bincode` writes it, which is about what the channel sends.
+/// Bytes of one report as `bincode` writes it, which is about what the channel sends.
 pub(crate) fn evaluation_bytes() -> usize {
     bincode::serde::encode_to_vec(report(1), bincode::config::legacy()).expect("it can be written").len()
 }

@@ -1,4 +1,4 @@
-//! What a run that fits itself tells its learners: the view, whose word says how large their batch is.
+//! The view, by whose word a run that fits itself tells its learners how large their batch is.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use shoal::sync::AtomicU64;
 use crate::boards::{segment, sizes};
 use crate::measure::{Path, Receiver, Sender};
 
-/// One word.
+/// Bytes of a view: one word.
 pub(crate) const VIEW_BYTES: usize = 8;
 
 /// The membership word of a run.
