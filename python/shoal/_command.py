@@ -10,7 +10,7 @@ import sys
 
 from . import _libtorch, _native
 
-#: Set where the run has asked for the libtorch engine.
+#: Variable of a process that was started again because its run asks for the libtorch engine.
 WITH_LIBTORCH = "SHOAL_WITH_LIBTORCH"
 ENDS_WITH_STDIN = "SHOAL_ENDS_WITH_STDIN"
 OTHERWISE = "; otherwise set network.engine and learner.device to `cpu`"
@@ -18,21 +18,21 @@ OTHERWISE = "; otherwise set network.engine and learner.device to `cpu`"
 
 def main():
     given = dict(os.environ)
-    # A file of the run would else get the number of a closed standard stream, and be written to as if it were that.
+    # A file of the run could else get the number of a closed standard stream, and be written to as if it were that.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     for name, value in _native.default_variables():
         os.environ.setdefault(name, value)
-    # Python's own handler would only note Ctrl+C until Rust is done.
+    # Python's own handler would only note Ctrl+C until Rust returns.
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.environ.pop(ENDS_WITH_STDIN, None):
         end_with_input()
     if sys.stdout is not None:
-        # Processes of a run leave without flushing what Python holds back.
+        # Processes of a run end without flushing Python's buffers.
         sys.stdout.reconfigure(line_buffering=True)
-    # Taken away: what this run starts asks for itself.
+    # Removed, so that programs that this run starts ask for the engine themselves.
     with_libtorch = os.environ.pop(WITH_LIBTORCH, None)
     native = _native_with_libtorch() if with_libtorch else _native
     if threads := _other_threads():
@@ -46,9 +46,9 @@ def main():
     if code is not None:
         sys.exit(code)
     if with_libtorch:
-        # It would begin anew for ever.
+        # It would start itself again for ever.
         sys.exit(f"error: {native.__file__} was built without the libtorch engine: install the package anew{OTHERWISE}")
-    # Nothing has been done yet: this process begins anew, with the build that has the engine.
+    # Nothing has been done yet: this process starts itself again, with the build that has the engine.
     try:
         _libtorch.check()
     except ImportError as error:
@@ -66,10 +66,10 @@ def _other_threads():
     """Names of this interpreter's threads but the first: Python's own where it has one, the kernel's otherwise."""
     threading = sys.modules.get("threading")
     known = {thread.native_id: thread.name for thread in threading.enumerate()} if threading else {}
-    # As whoever mounted /proc counts processes, which may be another namespace's way.
+    # The process id as /proc has it, which may be that of another PID namespace.
     first, names = os.readlink("/proc/self"), []
     for task in set(os.listdir("/proc/self/task")) - {first}:
-        # One that has ended meanwhile is none.
+        # A thread that has ended meanwhile does not count.
         gone = contextlib.suppress(FileNotFoundError, ProcessLookupError)
         with gone, open(f"/proc/self/task/{task}/comm", errors="replace") as file:
             names.append(known.get(int(task)) or file.read().strip())
@@ -84,11 +84,11 @@ def _native_with_libtorch():
 
 
 def end_with_input():
-    """Have this process asked to end, as by Ctrl+C, when nobody holds the other end of its standard input any more.
+    """Have this process asked to end, as by Ctrl+C, once no process holds the other end of its standard input.
 
     The kernel sends the signal, so no thread has to wait for it.
     """
-    # Whoever started this process may ignore the signal, or hold it back.
+    # The process that started this one may ignore or block the signal, and this one inherits that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
@@ -96,13 +96,13 @@ def end_with_input():
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
     poll.register(0, 0)
-    # It may have happened before.
+    # The other end may have been closed before.
     if any(events & select.POLLHUP for _, events in poll.poll(0)):
         sys.exit(130)
 
 
 def _typed():
-    """What people type for this program: its name where that finds it, else how this process was started."""
+    """What people type for this program: its name if the shell finds it by that, else how this process was started."""
     program = sys.argv[0]
     if os.path.basename(program) == "__main__.py":
         return f"{sys.orig_argv[0]} -m shoal"

@@ -27,17 +27,17 @@ def command_line(config, algorithm, changes):
 
 
 def _of_tables(config, tables):
-    """A configuration in a file of its own. Its run is named after the environment, since nobody knows the file."""
+    """A configuration in a file of its own. Its run is named after the environment: users do not know the file."""
     for name, table in config.items():
         if not isinstance(table, Mapping):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
     config = {name: dict(table) for name, table in config.items()}
     changed = tables.get("environment", {})
-    # What is no table is left to the program, which says where it belongs.
+    # A value that is no table is left to the program, which says where it belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
     name = str(environment.get("id", ""))
     if name.startswith(("python:", "gymnasium:")):
-        # Beside the file, where modules are looked for unless this is said, anybody may write.
+        # Set, because modules would otherwise be looked for beside the file, where any user may write.
         folders = str(environment.get("python_path", "")).split(os.pathsep)
         python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
         tables = {**tables, "environment": {**changed, "python_path": python_path}}
@@ -65,7 +65,7 @@ def _table_of(environment):
         raise TypeError(
             f"processes of the run cannot import {name}: define it at the top of a module, under a name of its own"
         )
-    # What was started as a script, or, in a process that was spawned by one, what was the script.
+    # The script that was started; in a process that a script has spawned, that script.
     imported = environment.__module__
     if imported in ("__main__", "__mp_main__"):
         imported = getattr(getattr(module, "__spec__", None), "name", imported)
@@ -88,14 +88,14 @@ def _table_of(environment):
 
 
 def _with_changes(own, changes):
-    """The table of a class or function with a caller's changes: folders of modules are added behind that of its own."""
+    """The table of a class or function with a caller's changes: their folders of modules come after its own."""
     if not isinstance(changes, Mapping):
         raise TypeError(
             f"environment is {changes!r}; beside a class or function it holds keys: "
             'environment={"keyword_arguments": {"length": 4}}, for instance'
         )
     table, given = {**own, **changes}, changes.get("python_path")
-    # What is no text is left to the program, which says what it takes.
+    # A value that is no text is left to the program, which says what it takes.
     if isinstance(given, (str, os.PathLike)):
         folders = [os.path.abspath(folder) for folder in os.fspath(given).split(os.pathsep) if folder]
         table["python_path"] = os.pathsep.join([own["python_path"], *folders] if "python_path" in own else folders)
@@ -103,7 +103,7 @@ def _with_changes(own, changes):
 
 
 def _changes(tables):
-    """`--set` for every key. What is no table is left to the program, which says where it belongs."""
+    """`--set` for every key. A value that is no table is left to the program, which says where it belongs."""
     changes = []
     for name, table in tables.items():
         is_table = isinstance(table, Mapping)

@@ -1,4 +1,4 @@
-"""The native part of the package: the replay, which is the users' own, and what the other modules of the package call."""
+"""The native part of the package: the replay, which is for users, and functions that other modules of it call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -176,7 +176,7 @@ class Replay:
     def clear(self) -> None:
         """Remove all transitions. Names of those before are stale afterwards.
 
-        Waits for whoever else repairs or clears the replay; Ctrl+C ends that.
+        Waits while another process repairs or clears the replay; Ctrl+C ends the wait.
         """
 
     def end_streams(self, streams: ArrayLike | None = None) -> None:
@@ -189,7 +189,7 @@ class Replay:
         """Write everything to one file: atomically, with a checksum."""
 
     def stop(self) -> None:
-        """Let nobody add any more: whoever waits, in whatever process, gets `StoppedError`, and so does whoever adds later.
+        """Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.
 
         What is there can still be drawn, read and saved.
         """
@@ -206,7 +206,7 @@ class Replay:
 
 @final
 class SumTree:
-    """Priorities, from which leaves are found in proportion, for those who keep their transitions themselves.
+    """Priorities, from which leaves are found in proportion, for programs that keep their transitions themselves.
 
     All sums are exact. A priority is kept to a millionth (a zero makes a leaf one that is never found) and may be up to
     524,288. Several threads may use one tree at once.
@@ -214,7 +214,7 @@ class SumTree:
 
     def __new__(cls, capacity: int) -> Self: ...
     def update(self, indices: ArrayLike, priorities: ArrayLike) -> None:
-        """Set the priorities of leaves; where one is named twice, the last counts. Everything is checked first."""
+        """Set the priorities of leaves. If one is named twice, the last priority counts. Everything is checked first."""
 
     def find(self, targets: ArrayLike) -> NDArray[np.int64]:
         """The leaf on which each target, from 0 to `total`, falls: the first whose sum with all before it is greater.

@@ -11,9 +11,9 @@ __all__ = ["Batch", "Replay", "SumTree"]
 
 
 def _use_once():
-    """Have everything made that is made at first use.
+    """Make everything now that would be made at first use.
 
-    Else a fork by another thread in the middle of that would leave the child waiting for its end.
+    Otherwise a fork by another thread in the middle of that would leave the child waiting for its end.
     """
     fields = {"value": "float32", "flag": "bool", "image": options.Frames((2, 2), stack=2)}
     replay = Replay(4, fields, seed=1)

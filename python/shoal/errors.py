@@ -22,7 +22,7 @@ class RateLimitError(ReplayError, TimeoutError):
 
 
 class StoppedError(ReplayError):
-    """Nobody will let the call go on: the replay was stopped or closed, its run has ended, or nobody draws any more."""
+    """The call can never go on: the replay was stopped or closed, its run has ended, or no process draws any more."""
 
 
 class CorruptError(ReplayError):

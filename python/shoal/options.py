@@ -1,4 +1,4 @@
-"""What a replay is made from, beside plain numbers."""
+"""The options of a replay that are not plain numbers."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Frames:
 
 
 def _axes(shape: Any) -> tuple[Any, ...]:
-    """The axes of a shape. What is no whole number stays as it is: the replay refuses it and names the field."""
+    """The axes of a shape. One that is no whole number stays as it is: the replay refuses it and names the field."""
     shape = _whole(shape)
     return tuple(map(_whole, shape if isinstance(shape, Iterable) else [shape]))
 

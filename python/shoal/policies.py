@@ -41,8 +41,8 @@ def load(
 class Policy:
     """A policy that was learned. Call it with an observation, or with rows of them.
 
-    A copy, or what another process is sent, is loaded from the same file again, with the same `weights` and `seed`: it
-    draws from the beginning. `PolicyError` where the file is gone, or holds newer weights by then.
+    A copy, also one that is sent to another process, is loaded from the same file again, with the same `weights` and
+    `seed`: it draws from the beginning. `PolicyError` if the file is gone, or holds newer weights by then.
     """
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
@@ -54,7 +54,7 @@ class Policy:
         facts = self._native.facts
         #: The weights file.
         self.path: Path = Path(facts["path"])
-        #: In what and by what it was trained.
+        #: The environment in which and the algorithm by which it was trained.
         self.environment: str = facts["environment"]
         self.algorithm: str = facts["algorithm"]
         #: How far it was trained.
@@ -200,7 +200,7 @@ def evaluate(
         try:
             return _summary(_returns_in(policy, made, episodes, seed))
         finally:
-            # What was played stands, whatever an environment does when it is closed.
+            # The episodes count, whatever an environment does when it is closed.
             with contextlib.suppress(Exception):
                 made.close()
     if environment is not None and not isinstance(environment, str):
@@ -211,14 +211,14 @@ def evaluate(
         )
     command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
     command += ["--episodes", str(episodes), "--seed", str(seed)]
-    # Of a file there is nothing to choose.
+    # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
         command += ["--weights", policy._weights]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         if result.returncode < 0:
             raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
-        # What an environment printed comes before.
+        # The output of an environment comes before the error.
         raise PolicyError(("\n" + result.stderr.strip()).rpartition("\nerror: ")[2])
     outcome = json.loads(result.stdout)
     if outcome["updates"] != policy.updates:
@@ -233,7 +233,7 @@ def _returns_in(policy, environment, episodes, seed):
         raise ValueError("a single environment is played, not a vector of them")
     shape = environment.observation_space.shape
     if not isinstance(environment.observation_space, gymnasium.spaces.Box):
-        # As the run has seen it.
+        # Flat, as the run has seen it.
         environment = gymnasium.wrappers.FlattenObservation(environment)
     elif (*shape[-1:], *shape[:-1]) == policy.observation_shape != shape:
         # Channels first, as convolutions want them.
@@ -257,7 +257,7 @@ def _returns_in(policy, environment, episodes, seed):
 
 
 def _torch():
-    """PyTorch, which only what goes to its world needs."""
+    """PyTorch, which is imported only by functions that need it."""
     try:
         import torch
     except ModuleNotFoundError as error:

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 #: What can be trained: see :func:`train`.
 Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[..., Any]
 
-# Between two looks at a process or a file that nobody tells about.
+# Seconds between two looks at a process or a file of which no notice comes.
 _LOOK_S = 0.02
-# Between two looks for signals, which are not told either.
+# Seconds between two looks for signals, of which no notice comes either.
 _LOOK_FOR_SIGNALS_S = 0.5
-# What an environment has left behind may hold the run's standard error; so long it is read on after the end.
+# Seconds of reading the run's standard error after its end: a process that an environment left may hold it open.
 _LAST_WORDS_S = 1.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-# What a line said before it was drawn anew.
+# What a line said before it was drawn again.
 _DRAWN_BEFORE = re.compile(rb"(?m)^[^\n]*\r\x1b\[2K")
 
 
@@ -68,7 +68,7 @@ def start(
     try:
         return Run(arguments, quiet)
     except RunError as error:
-        # Whoever reads it has written neither a file nor options.
+        # The caller has written neither a file nor options.
         words = re.sub(r"(?m)^--set ", "", str(error))
         raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
@@ -89,8 +89,8 @@ def train(
 
     `config` is the name of a preset or of an environment, the path of a TOML file, a dictionary of tables, or a class or
     function that makes an environment of Gymnasium. `algorithm` is one's name, and must be given where there is no preset.
-    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` nothing that the run
-    says is shown; `Run.text` has it.
+    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the output of
+    the run is not shown; `Run.text` has it.
 
     Ctrl+C ends the run as it does in a terminal: its weights are saved. `RunError` has the supervisor's own words, for
     instance about a key that does not exist, and comes before anything is started; `TypeError` is about what no
@@ -107,7 +107,7 @@ class Run:
         self._quiet = quiet
         self._is_ours = True
         self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
-        # A fork between the start and the note of it would leave a child that keeps the run alive.
+        # Without the lock, a fork between the start and the note of it could leave a child that keeps the run alive.
         with _forks:
             self._process, self._source = _started(["train", *arguments])
             _runs.add(self)
@@ -127,7 +127,7 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether the supervisor lives."""
+        """Whether the supervisor is alive."""
         return self._process.poll() is None if self._is_ours else _native.run_folder(self.pid) is not None
 
     @property
@@ -235,7 +235,7 @@ class Run:
                 return Path(folder).absolute()
             if ended:
                 self._close()
-                # One that was over before it was looked for has said where it was.
+                # A run that was over before it was looked for has printed its folder.
                 said = re.search(r"(?m)^folder +(.+)$", self.text)
                 if said and self._process.returncode == 0:
                     return Path(said[1]).absolute()
@@ -259,7 +259,7 @@ class Run:
         return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"
 
     def _read(self):
-        """Keep what the supervisor says, and show it. Ends when nobody can say anything more."""
+        """Keep what the supervisor says, and show it. Ends when no process can write any more."""
         with self._source:
             while True:
                 try:
@@ -277,7 +277,7 @@ class Run:
                         self._quiet = True
 
     def _keep(self, piece):
-        """Keep what was said; of a line that is drawn anew several times a second, what it says now."""
+        """Keep what was said; of a line that is drawn again several times a second, only its newest text."""
         newest = self._text.rfind(b"\n") + 1
         self._text[newest:] = _DRAWN_BEFORE.sub(b"", self._text[newest:] + piece)
 
@@ -294,7 +294,7 @@ class Run:
 
 
 _runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
-# Held while a run is started, and by whoever forks.
+# Held while a run is started, and by a thread that forks.
 _forks = threading.RLock()
 
 
@@ -355,7 +355,7 @@ def _lines(path):
 
 
 def _is_terminal(stream):
-    """Whether it is one. Embedders and services may have no stream, or one that is no file, or one that is closed."""
+    """Whether `stream` is a terminal. Embedders and services may have none, one that is no file, or a closed one."""
     with contextlib.suppress(AttributeError, ValueError, OSError):
         return bool(stream.isatty())
     return False
@@ -364,10 +364,10 @@ def _is_terminal(stream):
 def _started(arguments):
     """The program `shoal` with `arguments`, and the file from which to read what it says.
 
-    Where this process writes to a terminal it gets one too, so that it shows its progress as it does there.
+    If this process writes to a terminal, the program gets one too, so that it shows its progress in the same way.
     """
     command = [sys.executable, "-P", "-m", "shoal", *arguments]
-    # The end of its standard input is the end of this process.
+    # Its standard input ends when this process does, and it ends then.
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     # In a group of its own, so that Ctrl+C reaches it once: through `wait`.
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}

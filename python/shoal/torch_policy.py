@@ -14,7 +14,7 @@ class TorchPolicy(torch.nn.Module):
     def __init__(self, path, low=None, high=None):
         super().__init__()
         about, tensors = _read(path)
-        #: Of the learners, when the weights were saved.
+        #: Updates of the learners when the weights were saved.
         self.updates = about["updates"]
         network = about["networks"]["policy"]
         self.shape = tuple(network["input"]["shape"])
@@ -42,7 +42,7 @@ class TorchPolicy(torch.nn.Module):
             # A single number has no dimension behind that of the rows.
             values = values.unsqueeze(1)
         if len(self.shape) == 1:
-            # Stacked ones have more dimensions than a perceptron.
+            # Stacked observations have more dimensions than a perceptron takes.
             values = values.flatten(1)
         if self.is_scaled:
             values = ((values - self.mean) * self.inverse_deviation).clamp(-10, 10)
@@ -57,7 +57,7 @@ class TorchPolicy(torch.nn.Module):
             outputs = outputs.chunk(2, 1)[0]
         chosen = outputs.clamp(-1, 1) if self.kind == "clip" else torch.tanh(outputs)
         scaled = 0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * chosen
-        # Rounding leads out of the bounds neither.
+        # Rounding must not lead out of the bounds either.
         return torch.minimum(torch.maximum(scaled, self.low), self.high)
 
 
@@ -93,7 +93,7 @@ def _layers(network, tensors):
     if "dueling" in network["head"]:
         return torch.nn.Sequential(*layers), ["value", "advantage"]
     if "named" in network["head"]:
-        # The one that acts comes first.
+        # The head that acts comes first.
         return torch.nn.Sequential(*layers), [network["head"]["named"][0]["name"]]
     return torch.nn.Sequential(*layers), [f"layers.{numbered}"]
 

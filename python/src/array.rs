@@ -45,11 +45,11 @@ pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
 /// Most bytes of an array that is copied. NumPy's bookkeeping of who reads what costs as much as copying these.
 const SMALL_BYTES: usize = 2_048;
 
-/// Threads that fill arrays of this package, having given the interpreter's lock away meanwhile. It changes, and is looked at, only
-/// under that lock, which orders everything: the module asks for it even where Python could do without.
+/// Number of threads that fill arrays of this package with the interpreter's lock released. It is changed and read only under that lock,
+/// which orders everything: the module asks for the lock even if Python could do without it.
 static FILLING: AtomicUsize = AtomicUsize::new(0);
 
-/// For as long as a thread fills arrays: nobody may look at them without NumPy's bookkeeping then.
+/// Exists while a thread fills arrays: other threads may then read arrays only with NumPy's bookkeeping.
 pub(crate) struct Filling;
 
 impl Filling {
@@ -81,7 +81,7 @@ enum Held<'py, T: NumpyElement> {
 impl<'py, T: NumpyElement> Values<'py, T> {
     fn of(value: &Bound<'py, PyAny>) -> Option<Self> {
         let array = value.cast::<PyArrayDyn<T>>().ok().filter(|array| array.is_c_contiguous())?;
-        // Whoever is about to fill an array needs the interpreter's lock first, which this thread has.
+        // A thread that is about to fill an array needs the interpreter's lock first, and this thread holds it.
         let nobody_fills = FILLING.load(Ordering::Relaxed) == 0;
         let held = if nobody_fills && array.len() * size_of::<T>() <= SMALL_BYTES {
             Held::Copied(array.to_vec().ok()?)
@@ -114,7 +114,7 @@ macro_rules! arrays {
                 }
             }
 
-            /// Its shape.
+            /// Shape of the array.
             pub(crate) fn shape(&self) -> &[usize] {
                 match self {
                     $(Self::$variant(values) => values.array.shape(),)*
@@ -176,7 +176,7 @@ pub(crate) enum FillArray<'py> {
     F64(PyReadwriteArrayDyn<'py, f64>),
 }
 
-/// From so many values on there may not be memory for an array. NumPy says so where it is asked as Python asks it.
+/// Number of values from which on there may be no memory for an array. Then it is made by NumPy's Python function, which raises an error.
 const MANY_VALUES: usize = 1 << 24;
 
 fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyArrayDyn<T>>> {
@@ -188,7 +188,7 @@ fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyArra
 }
 
 impl OwnArray {
-    /// Zeros of `shape`; and as Python sees them.
+    /// Zeros of `shape`, and the array as Python sees it.
     pub(crate) fn zeros(py: Python<'_>, element: Element, shape: &[usize]) -> PyResult<(Self, Py<PyAny>)> {
         macro_rules! make {
             ($variant:ident) => {{
@@ -225,7 +225,7 @@ impl OwnArray {
         untyped!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64)
     }
 
-    /// Whether only this, and `seen` as Python sees it, hold the array, and only one mapping and the caller hold `seen`.
+    /// Whether nothing but this and `seen`, the array as Python sees it, holds the array, and only one mapping and the caller hold `seen`.
     pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>) -> bool {
         let array = self.untyped(seen.py());
         // Truth values are seen through a view, which holds the array of bytes.
@@ -233,14 +233,14 @@ impl OwnArray {
         references(array) == of_array && references(seen) == of_seen
     }
 
-    /// Whether it, and `seen` as Python sees it, are as they were made, of this type and shape, and truth values can be written.
+    /// Whether the array, and `seen`, the array as Python sees it, still have this type and shape, and truth values can be written.
     pub(crate) fn is_as_made(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
         let array = self.untyped(seen.py());
         let is_own_as_made = array.is_c_contiguous() && array.shape() == shape;
         is_own_as_made && is_array_of(seen, element, shape) && (array.is(seen) || is_writeable_view(seen))
     }
 
-    /// Begin to fill it; an error while somebody else in this process does.
+    /// Begin to fill the array. An error while another thread of this process reads or fills it.
     pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<FillArray<'py>> {
         macro_rules! fill {
             ($($variant:ident)*) => {
@@ -251,7 +251,7 @@ impl OwnArray {
     }
 }
 
-/// Whether the truth values `seen` can be written: filling the array of bytes behind them tells only whether somebody else does.
+/// Whether the truth values `seen` can be written. Filling the array of bytes behind them does not tell.
 fn is_writeable_view(seen: &Bound<'_, PyAny>) -> bool {
     seen.cast::<PyArrayDyn<bool>>().is_ok_and(|array| !matches!(array.try_readwrite(), Err(BorrowError::NotWriteable)))
 }

@@ -58,8 +58,8 @@ impl Batch {
         })
     }
 
-    /// Whether nobody but this package holds it or one of its arrays, and they are as they were made: then it may be filled
-    /// again for somebody else.
+    /// Whether only this package holds the batch and its arrays, and these are as they were made: then the batch may be filled
+    /// again for another caller.
     pub(crate) fn is_free(this: &Bound<'_, Self>) -> bool {
         let (py, batch) = (this.py(), this.get());
         references(this) == 1
@@ -70,7 +70,7 @@ impl Batch {
             && batch.is_as_made(py)
     }
 
-    /// Whether all its arrays are as they were made: NumPy lets their types, shapes and strides be set.
+    /// Whether all arrays of the batch are as they were made: NumPy lets their types, shapes and strides be set.
     pub(crate) fn is_as_made(&self, py: Python<'_>) -> bool {
         is_array_of(self.indices.bind(py), Element::I64, &[self.rows])
             && is_array_of(self.generations.bind(py), Element::I64, &[self.rows])
@@ -84,7 +84,7 @@ impl Batch {
                 .all(|(((_, seen), field), (own, shape))| own.is_as_made(&seen, field.element, shape))
     }
 
-    /// Begin to fill it; an error while somebody else in this process does, and where an array cannot be written.
+    /// Begin to fill the batch. An error while another thread of this process uses an array, and if one cannot be written.
     pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
         Ok(Arrays {
             columns: self.own.iter().map(|(array, _)| array.fill(py)).collect::<PyResult<_>>()?,
@@ -143,7 +143,7 @@ impl Batch {
         Ok(self.arrays.bind(py).get_item(name)?.or(default))
     }
 
-    /// Refused, with what can be sent or copied in its place.
+    /// Refused: the error says what can be sent or copied instead of a batch.
     fn __reduce__(&self) -> PyResult<()> {
         let parts = "dict(batch), with batch.indices, batch.generations and batch.weights";
         Err(PyTypeError::new_err(format!("a batch is neither copied nor sent to other processes; send {parts}")))

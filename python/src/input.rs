@@ -1,7 +1,7 @@
 //! What callers hand over: arrays of the right type as they are, anything else converted as NumPy would, or refused.
 //!
-//! What is checked, and then used with the interpreter's lock released, is copied first: another thread may change the
-//! caller's arrays meanwhile.
+//! Values that are checked, and then used with the interpreter's lock released, are copied first: another thread may change
+//! the caller's arrays meanwhile.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ pub(crate) enum Input<'py> {
     Array(ReadArray<'py>),
     /// The bytes of one number.
     Number([u8; 8], usize),
-    /// What nobody handed over.
+    /// Zeros in place of a field that was not handed over.
     Zeros(Vec<u8>),
 }
 
@@ -36,7 +36,7 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// Copy its values, of this type, to `values`.
+    /// Copy the values, which are of this type, to `values`.
     pub(crate) fn copy_to<T: Pod>(&self, values: &mut Vec<T>) {
         let bytes = self.bytes();
         values.resize(bytes.len() / size_of::<T>(), T::zeroed());
@@ -65,7 +65,7 @@ impl<'py> Input<'py> {
     }
 }
 
-/// `value` as an array of `element` in one piece, where NumPy would convert it without losing what it says.
+/// `value` as an array of `element` in one piece, if NumPy would convert it without a loss.
 fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -75,7 +75,7 @@ fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> Py
     let can_be_cast = |rule| numpy.call_method1(intern!(py, "can_cast"), (&from, to, rule))?.is_truthy();
     let is_empty = given.getattr(intern!(py, "size"))?.extract::<usize>()? == 0;
     let is_whole = element.is_whole() && "iu".contains(&from.getattr(intern!(py, "kind"))?.extract::<String>()?);
-    // A list has no type of its own but what its numbers need.
+    // A list has no type of its own, only the one that its numbers need.
     let is_list_of_whole = is_whole && !value.hasattr(intern!(py, "dtype"))?;
     if !(is_empty || is_list_of_whole || can_be_cast("same_kind")?) {
         return Err(PyTypeError::new_err(format!("{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")")));
@@ -88,7 +88,7 @@ fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> Py
     array.call_method1(intern!(py, "reshape"), (given.getattr(intern!(py, "shape"))?,))
 }
 
-/// Copies of slots (or streams), generations, errors and targets, with room that a thread keeps from call to call.
+/// Copies of slots (or streams), generations, errors and targets, in memory that a thread keeps from call to call.
 #[derive(Default)]
 pub(crate) struct Copies {
     pub(crate) slots: Vec<i64>,
@@ -98,7 +98,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Let `work` use this thread's room. A call within, from a signal handler, finds none and makes its own.
+    /// Let `work` use this thread's memory. A call inside of it, from a signal handler, finds none and allocates its own.
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
         thread_local!(static COPIES: Cell<Option<Box<Copies>>> = const { Cell::new(None) });
         let mut copies = COPIES.take().unwrap_or_default();
@@ -135,7 +135,7 @@ pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str)
     }
 }
 
-/// Whether it holds truth values, as a comparison makes them.
+/// Whether `value` holds truth values, as a comparison makes them.
 fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_exact_instance_of::<PyInt>() {
         return Ok(false);
@@ -145,8 +145,8 @@ fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.eq("b")
 }
 
-/// A plain number of Python or NumPy, which would take an array a microsecond; an error where it is a whole one beyond its type's range,
-/// which NumPy would wrap.
+/// The bytes of a plain number of Python or NumPy, for which making an array would take a microsecond. An error if it is a whole number
+/// beyond its type's range, which NumPy would wrap.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Option<Input<'py>>> {
     let plain = |value: &Bound<'py, PyAny>| {
         value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyBool>()

@@ -32,7 +32,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Else at first use, and a fork by another thread in the middle of it would leave the child waiting for its end.
+        // Begun here: if it began at first use, a fork by another thread in the middle of that would leave the child waiting for its end.
         shoal::segment::system::count_forks();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

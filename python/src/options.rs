@@ -1,4 +1,4 @@
-//! Reads what a replay is made from, and says it again.
+//! Reads the options that a replay is made from, and gives them back to Python.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -11,9 +11,9 @@ use shoal::standalone::{FieldOptions, MOST_N_STEPS, Options, Schedule, StepOptio
 use crate::array::{dtype_name, element_named};
 use crate::input::whole;
 
-/// Samples per insert by which the two sides may drift apart, in inserts, unless the caller says.
+/// Default of the error band, in inserts: both sides may drift apart by as many samples as these call for.
 const DEFAULT_BAND_INSERTS: f64 = 64.0;
-/// Environments that a replay has frames for, unless the caller says.
+/// Default number of environments that a replay has frames for.
 const ENVIRONMENTS: usize = 64;
 
 /// The fields in `fields`: objects with a shape and a dtype, pairs of these, or dtypes.
@@ -97,9 +97,9 @@ pub(crate) fn steps(value: &Bound<'_, PyAny>) -> PyResult<StepOptions> {
     })
 }
 
-/// The same as Python sees it.
+/// `steps` as Python sees them.
 pub(crate) fn describe_steps<'py>(py: Python<'py>, steps: &StepOptions) -> PyResult<Bound<'py, PyAny>> {
-    // The shortest number that says the same: 0.99, and not what a float32 makes of it.
+    // The shortest decimal number with this value: 0.99, and not the digits of its float32.
     let gamma = steps.gamma.to_string().parse::<f64>()?;
     let next_fields = PyTuple::new(py, &steps.next_fields)?;
     let described = (steps.n, gamma, &steps.reward, next_fields, &steps.terminated, &steps.truncated, &steps.discount);
@@ -116,7 +116,7 @@ pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option
     Ok((whole(&attribute("min_size")?, "rate_limiter.min_size", 0, MAX_CAPACITY)? as u64, ratio, band))
 }
 
-/// Frames that a replay of `capacity` transitions gets, unless the caller says.
+/// Frames that a replay of `capacity` transitions gets: those `given`, or enough for [`ENVIRONMENTS`].
 pub(crate) fn frames(fields: &[FieldOptions], capacity: usize, given: Option<usize>, n_step: usize) -> PyResult<usize> {
     let named: usize = fields.iter().map(|field| field.stack).sum();
     match given {

@@ -36,7 +36,7 @@ impl Policy {
         Ok(Self { acting: Mutex::new(acting), saved })
     }
 
-    /// What Python needs to know of it, by name.
+    /// What Python needs to know of the policy, by name.
     #[getter]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ impl Policy {
     }
 }
 
-/// Of undiscounted returns: mean, lower and upper end of its 95 % confidence interval, sample standard deviation.
+/// Statistics of undiscounted returns: mean, lower and upper end of its 95 % confidence interval, sample standard deviation.
 #[pyfunction]
 pub(crate) fn statistics(returns: Vec<f64>) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
     let statistics = ReturnStatistics::of(&returns, &[]);

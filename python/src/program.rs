@@ -15,9 +15,8 @@ pub(crate) fn settle(executable: PathBuf, home: String, abi: String, typed: Stri
     Host { executable, home, abi, typed }.settle();
 }
 
-/// Be the program `shoal` and return its exit code: `typed` is its name and its arguments. To be called by the main thread of an
-/// interpreter that has settled and has no other thread, and then ends. `None` if nothing was done because libtorch is asked for and not in
-/// this build.
+/// Be the program `shoal` and return its exit code: `typed` is its name and its arguments. For the main thread of an interpreter that has
+/// settled, has no other thread, and ends afterwards. `None` if nothing was done because the run asks for libtorch and this build lacks it.
 #[pyfunction]
 pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
     system::set_fork(fork);
@@ -35,11 +34,11 @@ pub(crate) fn default_variables() -> [(&'static str, &'static str); 5] {
 #[pyfunction]
 pub(crate) fn run_folder(pid: u32) -> Option<String> {
     let entry = Registry::existing()?.find(pid).ok()?;
-    // One that was killed may have left a record, and its process id to another.
+    // A supervisor that was killed may have left its record, and its process id may be another process's now.
     (entry.state == Liveliness::Running).then_some(entry.record.run_folder)
 }
 
-/// The interpreter's own fork: it and its modules have to know that they are in a child.
+/// Fork by the interpreter's own function: the interpreter and its modules must know that they are in a child.
 fn fork() -> std::io::Result<i32> {
     Python::attach(|py| py.import("os")?.call_method0("fork")?.extract()).map_err(|error: PyErr| std::io::Error::other(error.to_string()))
 }

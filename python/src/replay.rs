@@ -22,22 +22,22 @@ use crate::options;
 /// Most transitions of a batch.
 const LARGEST_BATCH: usize = MAX_CAPACITY;
 
-/// How long `close` waits for calls of other threads to end, and the pause between two looks. Not for ever: a signal handler that closes
-/// interrupts a call of its own thread, and nobody ends those that the child of a fork was copied with.
+/// How long `close` waits for calls of other threads to end. Not for ever: a signal handler that closes interrupts a call of its own
+/// thread, and in the child of a fork no thread ends the calls that were under way in the parent.
 const CLOSING_PATIENCE: Duration = Duration::from_millis(100);
 const CLOSING_PAUSE: Duration = Duration::from_micros(100);
 
 /// A replay of transitions, private to this process or shared by any that know its name.
 ///
-/// Its own locks are held only by threads that have the interpreter's, and so does whoever forks in Python: a child finds them
-/// free.
+/// Only threads that hold the interpreter's lock hold its own locks. A thread that forks in Python holds the interpreter's lock as well, so
+/// a child finds them free.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct Replay {
     held: Mutex<Option<Arc<ReplayHandle>>>,
     /// Name and type of each field.
     known: Vec<(Py<PyString>, Element)>,
-    /// The batches made last, to be filled again once nobody else holds them: while one is in use the next is drawn. Memory
-    /// that is at hand saves the kernel's handing it out page by page.
+    /// The batches made last, to be filled again once only this package holds them; while one is in use, the next is drawn. Used
+    /// memory saves the kernel's handing out new memory page by page.
     spares: Mutex<Spares>,
 }
 
@@ -62,7 +62,7 @@ impl Replay {
 
 /// Indices or generations of a batch; an error while another thread fills it.
 fn named_by<'py>(batch: &Batch, numbers: &Bound<'py, PyArray1<i64>>, what: &str) -> PyResult<Input<'py>> {
-    // Whoever has the batch may have made another array of them, which NumPy converts.
+    // The caller may have set another type or shape of the array, which NumPy then converts.
     if is_array_of(numbers, Element::I64, &[batch.rows]) {
         numbers.try_readonly()?;
     }
@@ -337,7 +337,7 @@ impl Replay {
         })
     }
 
-    /// Let nobody add any more: whoever waits, in whatever process, gets `StoppedError`, and so does whoever adds later.
+    /// Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         self.held(py)?.stop().map_err(|error| exception(py, &error))
     }
@@ -355,7 +355,7 @@ impl Replay {
         py.detach(|| {
             let Some(held) = held else { return };
             held.close();
-            // Whoever has it last leaves the replay: this thread, if they are out in time. Its place is free then when this returns.
+            // The last thread that holds the replay leaves it: this one, if the others are out in time. Its place is then free on return.
             let deadline = Instant::now() + CLOSING_PATIENCE;
             while Arc::strong_count(&held) > 1 && Instant::now() < deadline {
                 std::thread::sleep(CLOSING_PAUSE);
@@ -495,9 +495,9 @@ impl Replay {
         Ok((out, arrays))
     }
 
-    /// A batch that nobody else holds, and that can be filled: one of the spares, or a new one, which takes the place of the older.
+    /// A batch that only this package holds, and that can be filled: one of the spares, or a new one in place of the older spare.
     fn unused<'py>(&self, py: Python<'py>, held: &ReplayHandle, rows: usize) -> PyResult<Target<'py>> {
-        // Taken out meanwhile: making a batch may run anybody's Python, and with it other threads that come here.
+        // The spares are taken out meanwhile: making a batch may run any Python code, and with it other threads that come here.
         let mut spares = self.exchange_spares(Spares::default());
         let bound = spares.iter().flatten().map(|spare| spare.bind(py));
         let mut fitting = bound.filter(|spare| spare.get().rows == rows && Batch::is_free(spare));

@@ -10,7 +10,7 @@ use shoal::standalone::{ReplayError, OwnedSumTree};
 use crate::errors::exception;
 use crate::input::{Copies, flat, whole};
 
-/// Priorities, from which leaves are found in proportion; for those who keep their transitions themselves.
+/// Priorities, from which leaves are found in proportion to them, for programs that keep their transitions themselves.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct SumTree(OwnedSumTree);
 
@@ -25,7 +25,7 @@ impl SumTree {
         checked(py, OwnedSumTree::new(whole(capacity, "capacity", 1, MAX_CAPACITY)?)).map(Self)
     }
 
-    /// Set the priorities of leaves; where one is named twice, the last counts.
+    /// Set the priorities of leaves. If a leaf is named twice, the last priority counts.
     fn update(&self, py: Python<'_>, indices: &Bound<'_, PyAny>, priorities: &Bound<'_, PyAny>) -> PyResult<()> {
         let indices = flat(indices, Element::I64, "indices")?;
         let priorities = flat(priorities, Element::F32, "priorities")?;

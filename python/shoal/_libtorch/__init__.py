@@ -6,12 +6,12 @@ import importlib.util
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-#: In the order in which they need one another. Those for CUDA register themselves when they are loaded, where they are.
+#: The libraries of PyTorch, each after those that it needs. The one for CUDA registers itself when it is loaded.
 LIBRARIES = ("libc10.so", "libtorch_cpu.so", "libtorch_cuda.so", "libtorch.so")
 
 
 def load():
-    """The module, or an `ImportError` that says why there is none. Of PyTorch's Python nothing is imported."""
+    """The module, or an `ImportError` that says why there is none. Nothing of PyTorch's Python is imported."""
     expected = _expected()
     libraries = _installed(expected)
     try:

@@ -45,7 +45,7 @@ class Priorities:
 
     @property
     def max_error(self) -> float:
-        """The largest error so far, at least one: what an item gets that has none of its own."""
+        """The largest error so far, at least one: items without an error of their own get it."""
         return self._max_error
 
     def update(self, items: ArrayLike, errors: ArrayLike | None = None) -> None:

@@ -1,7 +1,7 @@
 """Prioritized vector replay for Tianshou 2: Tianshou stores the transitions, Shoal's sum tree draws them.
 
 Tianshou forms n-step returns when it samples: it walks over the whole columns `rew` and `done` along `next`, which must
-lie in one ring per environment in its own memory. So the storage stays Tianshou's, and of Shoal there is the sampler.
+lie in one ring per environment in its own memory. So the storage stays Tianshou's, and only the sampler is Shoal's.
 """
 
 from typing import Any, cast
@@ -56,7 +56,7 @@ class ShoalVectorReplayBuffer(VectorReplayBuffer):
         return indices, returns, lengths, starts
 
     def sample_indices(self, batch_size: int | None) -> np.ndarray:
-        """Draw indices in proportion to their priorities; all of them where `batch_size` is none or zero."""
+        """Draw indices in proportion to their priorities; all of them if `batch_size` is none or zero."""
         if batch_size is not None and batch_size > 0 and len(self) > 0:
             return self.priorities.sample(batch_size, self._beta).items
         return super().sample_indices(batch_size)

@@ -28,11 +28,11 @@ class ActorCritic(Prioritized):
         return loss.item()
 
     def value_behind(self, samples: Samples, actions: torch.Tensor) -> torch.Tensor:
-        """What the most careful target critic says of the next observation, with these actions."""
+        """The smallest value of the target critics for the next observation with these actions."""
         return torch.cat(self.critic_target(samples.next_observations, actions), dim=1).amin(dim=1, keepdim=True)
 
     def targets(self, samples: Samples, values: torch.Tensor) -> torch.Tensor:
-        """Rewards, and what lies behind them unless the episode terminated."""
+        """Rewards, plus the discounted value behind them unless the episode terminated."""
         return samples.rewards + (1.0 - samples.dones) * self.discounts(samples) * values
 
 

@@ -18,7 +18,7 @@ Tensors = torch.Tensor | dict[str, torch.Tensor]
 
 
 class Samples(NamedTuple):
-    """What Stable-Baselines3 samples, and what prioritized replay needs beside it."""
+    """A sample of Stable-Baselines3, and what prioritized replay needs in addition."""
 
     observations: Tensors
     actions: torch.Tensor
@@ -153,7 +153,7 @@ class ShoalReplayBuffer(ReplayBuffer):
     def update_priorities(self, samples: Samples, td_errors: torch.Tensor) -> None:
         """Take the sizes of these TD errors, one per sampled transition, as their priorities, if the replay has any.
 
-        What other processes have overwritten since it was drawn is left out.
+        Transitions that other processes have overwritten since they were drawn are left out.
         """
         if not self.replay.prioritized:
             return

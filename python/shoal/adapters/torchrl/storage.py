@@ -160,7 +160,7 @@ class ShoalStorage(Storage):
     def __getstate__(self) -> dict[str, Any]:
         if self._is_to_be_shared():
             raise RuntimeError(NOT_SHARED_YET)
-        # A batch stays in its process; who draws there keeps what that drew.
+        # A batch stays in its process: a process that gets this storage keeps what it draws itself.
         return {**super().__getstate__(), "_drawn": None}
 
 
@@ -208,7 +208,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         # The constructor of PrioritizedSampler would make two trees that are never used.
         self._storage, self._beta = storage, beta
         self.reduction = reduction
-        # Of each slot, the generation that was drawn there last; 0 where nothing was.
+        # The generation that was drawn last from each slot; 0 for a slot that was never drawn.
         self._generations = np.zeros(storage.max_size, dtype=np.int64)
         self._added: NDArray[np.int64] | None = None
 
@@ -262,7 +262,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
         is_added = self._added is not None and np.array_equal(slots, self._added)
         if is_added:
-            # Once: an older batch may be of the same slots. Not at any draw, which another thread may make in between.
+            # For one use: an older batch may name the same slots. A draw does not end it: another thread may make one.
             self._added = None
         drawn = (generations > 0) & (not is_added)
         replay = self._storage.replay
@@ -287,7 +287,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         self._added = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # That of PrioritizedSampler refuses to go to other processes with its trees. Here priorities are the replay's.
+        # PrioritizedSampler refuses to send its trees to other processes. Here the replay has the priorities.
         return {**self.__dict__, "_rng": None}
 
     def state_dict(self) -> dict[str, Any]:
