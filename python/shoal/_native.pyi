@@ -214,7 +214,7 @@ class SumTree:
 
     def __new__(cls, capacity: int) -> Self: ...
     def update(self, indices: ArrayLike, priorities: ArrayLike) -> None:
-        """Set the priorities of leaves. If one is named twice, the last priority counts. Everything is checked first."""
+        """Set the priorities of leaves. If one is named twice, the last counts. Everything is checked first."""
 
     def find(self, targets: ArrayLike) -> NDArray[np.int64]:
         """The leaf on which each target, from 0 to `total`, falls: the first whose sum with all before it is greater.
