@@ -17,7 +17,7 @@ const LINK_LENGTH: f64 = 1.0;
 const LINK_CENTRE: f64 = 0.5;
 const LINK_INERTIA: f64 = 1.0;
 const GRAVITY: f64 = 9.8;
-/// Above the pivot.
+/// Height of the line that the tip has to pass, above the pivot.
 const GOAL_HEIGHT: f64 = 1.0;
 const MAX_SPEED_1: f64 = 4.0 * PI;
 const MAX_SPEED_2: f64 = 9.0 * PI;

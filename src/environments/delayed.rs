@@ -1,6 +1,6 @@
-//! A simulated slow environment: a native one whose every step takes some microseconds more.
+//! Makes an environment slow: each of its steps takes some microseconds longer (`environment.step_delay_us`).
 //!
-//! Used to see how a run behaves when stepping is the bottleneck, without the slow simulator (`environment.step_delay_us`).
+//! This shows how a run behaves when stepping is the bottleneck, without a slow simulator.
 
 use std::thread;
 use std::time::Duration;

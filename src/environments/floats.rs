@@ -1,4 +1,4 @@
-//! An environment of bytes for those who learn from floats.
+//! Shows an environment of bytes as one of floats, to algorithms that learn from floats.
 
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{Value, ValueBuffer, ValueType, ValuesMut};
@@ -8,18 +8,20 @@ pub(super) fn as_floats(environment: Box<dyn Environment>) -> Box<dyn Environmen
     if environment.spec().observation.element == ValueType::F32 {
         return environment;
     }
-    let (spec, bytes) = (spec_as_floats(environment.spec()), environment.spec().observation.zeros());
+    let spec = spec_as_floats(environment.spec());
+    let bytes = environment.spec().observation.zeros();
     Box::new(Floats { environment, spec, bytes })
 }
 
-/// What `environment` observes: where bytes are seen as floats those bytes, whose frames are told apart ([`ObservationSpace::stack`]).
+/// The observation space of `environment`, or of the bytes behind it if it shows bytes as floats: only bytes are told
+/// apart into frames ([`ObservationSpace::stack`]).
 pub fn behind_floats(environment: &dyn Environment) -> &ObservationSpace {
     let seen = &environment.spec().observation;
     let behind = environment.wrapped().map(|wrapped| &wrapped.spec().observation);
     behind.filter(|behind| behind.element != seen.element).unwrap_or(seen)
 }
 
-/// What `spec` becomes. Frames of floats are not shared.
+/// `spec` with its bytes seen as floats. A replay does not share frames of floats, so they count as one frame.
 pub(super) fn spec_as_floats(spec: &EnvironmentSpec) -> EnvironmentSpec {
     let observation = match spec.observation.element {
         ValueType::F32 => spec.observation.clone(),

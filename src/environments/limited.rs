@@ -1,5 +1,5 @@
-//! An environment that is cut off after so many steps: where it has no limit of its own, a policy that goes round in circles would never
-//! come to the end of an episode, and whoever waits for that would wait for ever.
+//! Cuts episodes off after a number of steps. In an environment without a limit of its own, a policy that goes round in
+//! circles would never end an episode, and whoever waits for the end would wait for ever.
 
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
@@ -12,9 +12,11 @@ pub fn limited(environment: Box<dyn Environment>, limit_steps: u32) -> Box<dyn E
 struct Limited {
     environment: Box<dyn Environment>,
     limit_steps: u32,
-    /// Of the whole task, where episodes are parts of one.
+    /// Steps since the task began, which may have more than one episode ([`Outcome::Unfinished`]).
     elapsed_steps: u32,
+    /// Sum of the rewards since then.
     score: f64,
+    /// Whether the task is over, so that the next reset begins another.
     is_over: bool,
     /// Whether the last step ended an episode that would have gone on.
     is_cut: bool,
@@ -28,7 +30,9 @@ impl Environment for Limited {
     fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         // A seed begins anew, whatever was under way.
         if self.is_over || seed.is_some() {
-            (self.elapsed_steps, self.score, self.is_over) = (0, 0.0, false);
+            self.elapsed_steps = 0;
+            self.score = 0.0;
+            self.is_over = false;
         }
         self.environment.reset(seed, observation)
     }
@@ -52,11 +56,11 @@ impl Environment for Limited {
 
     fn outcome(&self) -> Outcome {
         match self.environment.outcome() {
-            // What would have gone on in the next episode ends here.
+            // The task would have gone on in the next episode; the limit ends it here.
             Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => {
                 Outcome::Finished { score: self.score, length_steps: self.elapsed_steps }
             }
-            // What it has to say is of the task before.
+            // The environment does not know that it was cut off, and speaks of the task before.
             Outcome::Finished { .. } if self.is_cut => Outcome::Finished { score: self.score, length_steps: self.elapsed_steps },
             outcome => outcome,
         }

@@ -66,8 +66,8 @@ pub struct EnvironmentSpec {
     pub time_limit_steps: Option<u32>,
     /// Mean return at which the task counts as solved, where its authors named one.
     pub reward_threshold: Option<f64>,
-    /// How many of its last observations tell enough for one decision, as far as its authors know: 1 where the last one does. An agent
-    /// sees so many, unless its configuration says otherwise.
+    /// How many of the last observations tell enough for a decision, as far as the authors of the environment know. An agent sees so
+    /// many, unless its configuration says otherwise.
     pub frame_stack: usize,
 }
 
@@ -142,7 +142,7 @@ pub enum Outcome {
 ///
 /// [`conformance::check`] puts an implementation through the rules written here.
 pub trait Environment {
-    /// What is fixed about it.
+    /// What is fixed about the environment.
     fn spec(&self) -> &EnvironmentSpec;
 
     /// Start an episode, whatever state the last one was in, and write its first observation.
@@ -163,18 +163,19 @@ pub trait Environment {
     /// the end of an episode the answer is [`EnvironmentError::NeedsReset`].
     ///
     /// # Errors
-    /// These two, and whatever else keeps the environment from taking the step, such as an exception in Python.
+    /// [`EnvironmentError::InvalidAction`], [`EnvironmentError::NeedsReset`], and whatever else keeps the environment from taking the
+    /// step, such as an exception in Python.
     ///
     /// # Panics
     /// If `observation` does not hold `spec().observation.len()` values of its type.
     fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError>;
 
-    /// Draw the state that it is in, for people to look at. All pictures of an environment have one size.
+    /// Draw the current state, for people to look at. All pictures of an environment have one size.
     ///
     /// # Errors
-    /// [`EnvironmentError::NoPicture`] unless it is overridden, as in all native environments, or drawn by one that is
-    /// [`wrapped`](Self::wrapped).
-    /// [`EnvironmentError::NeedsReset`] where there is nothing to see before the first reset.
+    /// [`EnvironmentError::NoPicture`] unless this method is overridden, as in all native environments, or the
+    /// [`wrapped`](Self::wrapped) environment draws.
+    /// [`EnvironmentError::NeedsReset`] if there is nothing to see before the first reset.
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         match self.wrapped() {
             Some(environment) => environment.picture(),
@@ -182,14 +183,14 @@ pub trait Environment {
         }
     }
 
-    /// What the episode came to that the last step ended: where a learner sees less than the task ([`Purpose::Training`]), the
-    /// sum of its rewards says little. To be asked after a step that ended one, before the next reset.
+    /// What the episode that the last step ended says of the task: if a learner sees less than the task ([`Purpose::Training`]),
+    /// the sum of its rewards says little. To be asked after a step that ended an episode, before the next reset.
     fn outcome(&self) -> Outcome {
         self.wrapped().map_or(Outcome::SumOfRewards, |environment| environment.outcome())
     }
 
-    /// The environment that this one is made around, if there is one: it is asked for the picture and for the outcome, unless they are
-    /// overridden.
+    /// The environment that this one is made around, if there is one. Unless they are overridden, [`picture`](Self::picture) and
+    /// [`outcome`](Self::outcome) ask it.
     fn wrapped(&self) -> Option<&dyn Environment> {
         None
     }

@@ -1,6 +1,6 @@
 //! What `gymnasium.make` puts around the equations of a task: seeding, order of calls, validation of actions and the time limit.
 //!
-//! A task implements [`Dynamics`]; [`Native`] makes it an [`Environment`]. So may a task of a program's own.
+//! A task implements [`Dynamics`], and [`Native`] makes it an [`Environment`]. Programs can add tasks of their own so.
 
 use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Picture, Step};
@@ -8,19 +8,19 @@ use crate::values::{Value, ValuesMut};
 
 /// The equations of one task.
 pub trait Dynamics {
-    /// What it takes, already validated.
+    /// What a step takes: an action that has been validated.
     type Action: NativeAction;
-    /// What it shows: floats or bytes.
+    /// What an observation consists of: floats or bytes.
     type Value: Value;
 
-    /// What is fixed about it.
+    /// What is fixed about the task.
     fn spec() -> EnvironmentSpec;
 
     /// Draw an initial state and show it: write its observation, which has as many values as the spec says.
     fn reset(&mut self, random: &mut Generator, observation: &mut [Self::Value]);
 
-    /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated; that it ends at the
-    /// time limit is not the task's concern.
+    /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated;
+    /// [`Native`] sees to the time limit.
     fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
 
     /// Draw the state, for people to look at; `None` where nobody has written how.
@@ -76,7 +76,7 @@ pub struct Native<D> {
 }
 
 impl<D: Dynamics> Native<D> {
-    /// Before its first reset.
+    /// The environment of `dynamics`, before its first reset.
     pub fn new(dynamics: D) -> Self {
         let spec = D::spec();
         let time_limit_steps = spec.time_limit_steps.unwrap_or(u32::MAX);

@@ -17,10 +17,11 @@ pub struct ObservationOptions {
 }
 
 impl ObservationOptions {
-    /// What `spec` becomes.
+    /// What the agent sees of an environment with `spec`.
     ///
     /// # Errors
-    /// [`EnvironmentError::FramesDoNotDivide`] where an observation does not consist of so many frames.
+    /// [`EnvironmentError::FramesDoNotDivide`] if an observation does not consist of
+    /// [`frames_per_observation`](Self::frames_per_observation) frames.
     pub fn spec(&self, spec: &EnvironmentSpec) -> Result<EnvironmentSpec, EnvironmentError> {
         let spec = stacked_spec(&self.divided(spec)?, self.stack_of(spec));
         Ok(if self.as_floats { spec_as_floats(&spec) } else { spec })
@@ -43,7 +44,7 @@ impl ObservationOptions {
         self.frame_stack.unwrap_or(spec.frame_stack)
     }
 
-    /// `spec` with as many frames in an observation as were promised, whatever the environment says of them itself.
+    /// `spec` with `frames_per_observation` frames in an observation, whatever the environment itself says of them.
     fn divided(&self, spec: &EnvironmentSpec) -> Result<EnvironmentSpec, EnvironmentError> {
         let frames = self.frames_per_observation;
         let length = spec.observation.shape.first().copied().unwrap_or(1);
@@ -57,7 +58,7 @@ impl ObservationOptions {
     }
 }
 
-/// An environment whose observations consist of frames.
+/// An environment with another spec, which says of how many frames an observation consists.
 struct Divided {
     environment: Box<dyn Environment>,
     spec: EnvironmentSpec,

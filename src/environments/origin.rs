@@ -1,9 +1,9 @@
-//! Where environments come from: what makes those of one kind.
+//! What makes environments of one kind.
 
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec};
 
-/// Where environments come from.
+/// What makes environments of one kind.
 pub(super) trait Origin: Sync {
     /// As [`EnvironmentRequest::make`].
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError>;

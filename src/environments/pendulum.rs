@@ -18,7 +18,7 @@ const LENGTH: f64 = 1.0;
 
 #[derive(Default)]
 pub(super) struct Pendulum {
-    /// Zero is upright. It is not wrapped, so it grows while the pendulum turns over.
+    /// Zero is upright. The angle is not wrapped, so it grows while the pendulum turns over.
     angle: f64,
     angular_velocity: f64,
 }

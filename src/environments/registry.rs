@@ -61,25 +61,25 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.id)
 }
 
-/// Make the environment of that id, without arguments: [`EnvironmentRequest::make`].
+/// Make the environment of that id, without arguments.
 ///
 /// # Errors
-/// As there.
+/// As [`EnvironmentRequest::make`].
 pub fn make(id: &str) -> Result<Box<dyn Environment>, EnvironmentError> {
     EnvironmentRequest::new(id).make()
 }
 
-/// What is fixed about the environment of that id: [`EnvironmentRequest::examine`].
+/// What is fixed about the environment of that id, without arguments.
 ///
 /// # Errors
-/// As there.
+/// As [`EnvironmentRequest::examine`].
 pub fn spec(id: &str) -> Result<EnvironmentSpec, EnvironmentError> {
     EnvironmentRequest::new(id).examine().map(|examined| examined.spec)
 }
 
-/// Of the environments of this library.
+/// Requests for environments of this library; [`Environments`] also knows those that a program adds.
 impl EnvironmentRequest {
-    /// Make one of this library; it has to be reset before its first step. [`Environments::make`] knows those of a program too.
+    /// Make the environment, which has to be reset before its first step.
     ///
     /// # Errors
     /// [`EnvironmentError::Unknown`], with the nearest name if one is near; for a MuJoCo environment
@@ -89,8 +89,8 @@ impl EnvironmentRequest {
         Environments::default().make(self)
     }
 
-    /// What is fixed about it and what it runs on; an environment in Python is reset and stepped once for it. Runs no Python in this
-    /// process, so that it may fork afterwards.
+    /// What is fixed about the environment and what it runs on. An environment in Python is made, reset and stepped once
+    /// for that, in a process of its own, so that this process may fork afterwards.
     ///
     /// # Errors
     /// As [`make`](Self::make), without the need to be prepared.
@@ -98,24 +98,24 @@ impl EnvironmentRequest {
         Environments::default().examine(self)
     }
 
-    /// Whether it is stepped by Python, so that the process must be prepared.
+    /// Whether Python steps the environment, so that the process must be prepared.
     pub fn needs_python(&self) -> bool {
         Environments::default().origin_of(self).is_ok_and(|origin| origin.needs_python())
     }
 }
 
 impl Environments {
-    /// The names of all that need no Python: those of this library, then those that were added.
+    /// The names of all environments that need no Python: those of this library, then those that were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         entries().map(|entry| entry.id).chain(self.own.iter().map(|own| own.id.as_str()))
     }
 
-    /// Whether `id` looks like that of an environment, by a name that is known or a prefix.
+    /// Whether `id` is a known name or begins with a known prefix.
     pub fn may_have(&self, id: &str) -> bool {
         self.names().any(|name| name == id) || id.starts_with(mujoco::PREFIX) || PREFIXES.iter().any(|(prefix, _)| id.starts_with(prefix))
     }
 
-    /// Know one more. Whether it may have that id is for the catalogue to say.
+    /// Add an environment. Whether it may have that id is checked by the catalogue.
     pub(crate) fn add<E: Environment + 'static>(
         &mut self,
         id: &str,
@@ -124,15 +124,15 @@ impl Environments {
         self.own.push(Own { id: id.into(), make: Arc::new(move || Ok(Box::new(make()?))) });
     }
 
-    /// As [`EnvironmentRequest::make`], of all that are known.
+    /// As [`EnvironmentRequest::make`], of all environments that are known.
     ///
     /// # Errors
-    /// As there, and [`EnvironmentError::Misnamed`] where an environment that was added calls itself otherwise.
+    /// As [`EnvironmentRequest::make`], and [`EnvironmentError::Misnamed`] if an environment that was added has another id in its spec.
     pub fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
         self.origin_of(request)?.make(request)
     }
 
-    /// As [`EnvironmentRequest::examine`], of all that are known.
+    /// As [`EnvironmentRequest::examine`], of all environments that are known.
     ///
     /// # Errors
     /// As [`Self::make`].
@@ -140,7 +140,7 @@ impl Environments {
         self.origin_of(request)?.examine(request)
     }
 
-    /// Who makes the requested environment.
+    /// What makes the requested environment.
     fn origin_of(&self, request: &EnvironmentRequest) -> Result<&dyn Origin, EnvironmentError> {
         let id = &request.id;
         if let Some((_, origin)) = PREFIXES.iter().find(|(prefix, _)| id.starts_with(prefix)) {

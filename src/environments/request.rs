@@ -24,13 +24,14 @@ pub struct EnvironmentRequest {
     pub id: String,
     /// What its constructor is given, as a JSON object.
     pub keyword_arguments: String,
-    /// The interpreter whose packages it uses; empty for the one that [`Python::find`](crate::machine::Python::find) finds.
+    /// The Python interpreter whose packages it uses; empty for the one that
+    /// [`Python::find`](crate::machine::Python::find) finds.
     pub python: String,
     /// Where modules and files of the user's own are searched, in this order.
     pub search_folders: Vec<PathBuf>,
-    /// What it is for. Only games of the Atari 2600 differ.
+    /// What it is stepped for, which changes games of the Atari 2600 alone.
     pub purpose: Purpose,
-    /// Whether somebody wants to see it: one in Python has to know from the start.
+    /// Whether it will be asked for pictures: an environment in Python has to know when it is made.
     pub drawn: bool,
     /// How long [`examine`](Self::examine) waits.
     pub patience: Duration,
@@ -59,7 +60,7 @@ impl EnvironmentRequest {
         }
     }
 
-    /// The keyword arguments, if they are what they should be.
+    /// The keyword arguments, or the refusal of a text that is no JSON object.
     pub(super) fn arguments(&self) -> Result<serde_json::Map<String, serde_json::Value>, EnvironmentError> {
         serde_json::from_str(&self.keyword_arguments)
             .map_err(|error| EnvironmentError::KeywordArguments { text: self.keyword_arguments.clone(), reason: error.to_string() })

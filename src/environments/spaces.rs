@@ -7,17 +7,17 @@ use crate::values::{ValueBuffer, ValueType};
 /// A box of numbers that an environment shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationSpace {
-    /// Their type.
+    /// Type of the numbers.
     pub element: ValueType,
     /// Lengths of the dimensions. Images are channels, rows, columns; or rows, columns.
     pub shape: Vec<usize>,
-    /// Frames of equal size that lie one after another along the first dimension. A replay stores each of them once, however many
-    /// observations show it. 1 where there is nothing to share. An environment leaves 1 here: how many it stacks itself is for
-    /// `environment.frames_per_observation` to say.
+    /// How many frames of equal size lie one after another along the first dimension; 1 if there is nothing to share. A replay
+    /// stores each frame once, however many observations show it. An environment leaves 1 here: if it stacks frames itself,
+    /// `environment.frames_per_observation` says how many.
     pub stack: usize,
-    /// Whether each observation drops the oldest frame of the one before and appends one, and the first of an episode is copies of its
-    /// first frame. What Shoal stacks does so; an environment that stacks frames itself may do otherwise, and leaves `true` here all the
-    /// same: with an `environment.frames_per_observation` above 1 it is not relied on.
+    /// Whether each observation drops the oldest frame of the one before and appends one, and the first observation of an episode
+    /// consists of copies of its first frame, as in all stacks that Shoal makes. An environment leaves `true` here, also if it
+    /// stacks frames itself in another way: with an `environment.frames_per_observation` above 1 nobody relies on it.
     pub is_sliding: bool,
     /// Smallest values, flattened.
     pub low: Vec<f32>,
@@ -31,7 +31,7 @@ impl ObservationSpace {
         Self { element: ValueType::F32, shape: vec![N], stack: 1, is_sliding: true, low: low.to_vec(), high: high.to_vec() }
     }
 
-    /// So many numbers of any size.
+    /// A one-dimensional space of `length` numbers without bounds.
     pub fn unbounded(length: usize) -> Self {
         let (low, high) = (vec![f32::NEG_INFINITY; length], vec![f32::INFINITY; length]);
         Self { element: ValueType::F32, shape: vec![length], stack: 1, is_sliding: true, low, high }
@@ -65,7 +65,7 @@ impl ObservationSpace {
         ValueBuffer::zeros(self.element, self.len())
     }
 
-    /// Whether it shows an image: rows of bytes, with or without channels.
+    /// Whether observations are images: rows of values from 0 to 255, with or without channels.
     pub fn is_image(&self) -> bool {
         self.shape.len() >= 2 && self.has_bounds(0.0, 255.0)
     }

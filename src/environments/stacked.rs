@@ -1,5 +1,5 @@
-//! An environment whose single observation does not tell enough, a picture of a moving ball for instance: what is seen of it is its last
-//! few observations, one after another.
+//! Stacks the last few observations of an environment, one of which alone does not tell enough: a picture of a moving ball,
+//! for instance.
 
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{ValueBuffer, ValuesMut};
@@ -18,7 +18,7 @@ pub(super) fn stacked(environment: Box<dyn Environment>, frames: usize) -> Box<d
     Box::new(Stacked { environment, spec, frames: last })
 }
 
-/// What `spec` becomes.
+/// The spec of an environment with `spec` once its last `frames` observations are stacked.
 pub(super) fn stacked_spec(spec: &EnvironmentSpec, frames: usize) -> EnvironmentSpec {
     if frames <= 1 {
         return EnvironmentSpec { frame_stack: 1, ..spec.clone() };
@@ -42,7 +42,7 @@ pub(super) fn stacked_spec(spec: &EnvironmentSpec, frames: usize) -> Environment
 struct Stacked {
     environment: Box<dyn Environment>,
     spec: EnvironmentSpec,
-    /// What is seen now.
+    /// The last observations, the oldest first.
     frames: ValueBuffer,
 }
 

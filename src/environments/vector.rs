@@ -16,14 +16,14 @@ pub enum Actions<'a> {
     Continuous(&'a [f32]),
 }
 
-/// An episode that ended in the last step, or the whole of what it was the last part of.
+/// An episode that ended in the last step; if it was the last part of a task ([`Outcome`]), the whole task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FinishedEpisode {
     /// Position of the environment in the vector.
     pub environment: usize,
     /// Undiscounted sum of its rewards, or its score where rewards were changed for training.
     pub episode_return: f64,
-    /// Its length.
+    /// Number of its steps.
     pub length_steps: u32,
 }
 
@@ -269,7 +269,7 @@ impl VectorEnvironment {
         Ok(())
     }
 
-    /// Nothing is copied in a step that ends no episode: then one matrix serves as both.
+    /// Reset the environments whose episode ended. A step that ends no episode copies nothing: `successors` then serves as both.
     fn restart_finished(&mut self, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
         if self.ended.is_empty() {
             return Ok(());
@@ -285,7 +285,7 @@ impl VectorEnvironment {
     }
 }
 
-/// One number that is none would be in the statistics of what was seen, and in the replay, for ever. Bytes are numbers all.
+/// Refuse a NaN or an infinity, which would stay in the statistics of observations and in the replay for ever. Bytes are always finite.
 fn check_observation(spec: &EnvironmentSpec, observation: Values<'_>, during: Moment) -> Result<(), EnvironmentError> {
     observation.as_f32().map_or(Ok(()), |observation| spec.check_observation(observation, during))
 }

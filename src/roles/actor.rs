@@ -35,12 +35,12 @@ pub struct Actor<'a> {
     /// Staged rows that are worth a flush.
     flush_rows: usize,
     area: StagingArea<'a>,
-    /// What [`Recorder::record`] says of each staged row.
+    /// For each staged row, the updates in the parameters that chose it, as [`Recorder::record`] counts them.
     chosen_by: Vec<u64>,
     /// The turn to insert what is being staged; `None` between a flush and the next step.
     turn: Option<Turn<'a>>,
     began: Began,
-    /// Samples that learners drew from the beginning of the last turn until what it inserts was staged.
+    /// Samples that learners drew while the rows of the last flush were staged.
     samples_meanwhile: u64,
     random: Random,
     ring: MetricRing<'a>,
@@ -59,14 +59,16 @@ pub struct Actor<'a> {
     pace: Pace,
 }
 
-/// When the actor began to step for its next flush.
+/// The moment at which the actor began to step for its next flush.
 #[derive(Default)]
 struct Began {
+    /// In nanoseconds of the monotonic clock.
     at_ns: u64,
+    /// Samples that learners had drawn.
     sampled: u64,
 }
 
-/// What this actor has seen, and where it says so.
+/// Statistics of what this actor has seen, and the board that it publishes them on.
 struct OwnStatistics<'a> {
     running: RunningStatistics,
     board: FloatBoard<'a>,
@@ -112,7 +114,7 @@ impl<'a> Actor<'a> {
         })
     }
 
-    /// Insert what was staged, ratio or not, and say what was seen: it is worth keeping.
+    /// Publish the statistics and insert what was staged, whatever the rate limiter says: both are worth keeping.
     pub fn leave(&mut self) {
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
@@ -129,7 +131,7 @@ impl<'a> Actor<'a> {
         if self.parameters.version == 0 && self.run.algorithm.experience().is_on_policy() && !self.wait_for_parameters() {
             return Ok(false);
         }
-        if self.turn.is_none() && !self.begin() {
+        if self.turn.is_none() && !self.wait_for_turn() {
             return Ok(false);
         }
         self.run.process.enter(Phase::Inference);
@@ -158,8 +160,8 @@ impl<'a> Actor<'a> {
         Ok(alive)
     }
 
-    /// Wait until there are any: where the probabilities of actions are learned from, no others than the policy's are taken. `false` when
-    /// the run ended first.
+    /// Wait for the first parameters: an algorithm that learns from the probabilities of actions takes no actions but the
+    /// policy's. `false` if the run ended first.
     fn wait_for_parameters(&mut self) -> bool {
         while self.run.segment.parameter_board().version() == 0 {
             self.run.process.enter(Phase::ParameterWait);
@@ -168,7 +170,7 @@ impl<'a> Actor<'a> {
             }
             std::thread::sleep(PAUSE);
         }
-        // The time until then is none of an actor's work, and no wait for the limiter.
+        // The time until then counts neither as an actor's work nor as a wait for the limiter.
         self.laps.lap();
         true
     }
@@ -179,9 +181,10 @@ impl<'a> Actor<'a> {
 
     fn choose_actions(&mut self) {
         let env_steps = self.run.env_steps();
-        let (own, actors) = (self.choices.len(), self.run.config.actor.count.max(1));
+        let own = self.choices.len();
         let first = self.run.number * own;
-        let of = (actors * own).max(first + own);
+        // Actors beyond the configured count, such as attached ones, have higher numbers.
+        let total = (self.run.config.actor.count.max(1) * own).max(first + own);
         let width = self.policy.outputs();
         let may_be_random = !self.run.algorithm.experience().is_on_policy();
         let uninformed = may_be_random && (env_steps < self.run.config.actor.random_steps || self.parameters.version == 0);
@@ -190,16 +193,16 @@ impl<'a> Actor<'a> {
             self.choices[index] = if uninformed {
                 self.policy.choose_randomly(outputs, &mut self.random, action)
             } else {
-                let exploration = self.run.algorithm.exploration(first + index, of, env_steps);
+                let exploration = self.run.algorithm.exploration(first + index, total, env_steps);
                 self.policy.choose(outputs, exploration, &mut self.random, action)
             };
         }
     }
 
-    /// Count what was seen into the statistics, where something is normalised.
+    /// Add the last step to the statistics, if something is normalised.
     fn observe(&mut self) {
         let Some(OwnStatistics { running, .. }) = &mut self.statistics else { return };
-        // Bytes are only counted where they are shown as floats.
+        // Statistics are kept of floats: bytes that are normalised are seen as floats.
         if let Some(observations) = self.observations.values().as_f32() {
             running.observe(observations);
         }
@@ -219,7 +222,7 @@ impl<'a> Actor<'a> {
         self.run.control().env_steps().fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Outputs for the successors, and from them for the observations to act on next.
+    /// Compute the outputs for the successors, and from these the outputs for the observations to act on next.
     fn evaluate_successors(&mut self) {
         let width = self.policy.outputs();
         let length = self.environments.spec().observation.len();
@@ -252,9 +255,10 @@ impl<'a> Actor<'a> {
         self.recorder.record(&steps, self.area, &self.replay, &mut self.chosen_by);
     }
 
-    /// Wait with the first step of a flush until the flush will not have to wait, so that its actions are chosen by parameters
-    /// as new as can be. It takes about as long as the last one, in samples drawn meanwhile. `false` when the run ended first.
-    fn begin(&mut self) -> bool {
+    /// Wait before the first step of a flush until the flush will not have to wait, so that its actions are chosen by
+    /// parameters as new as can be. Learners are expected to draw as many samples meanwhile as while the last flush was staged.
+    /// `false` if the run ended first.
+    fn wait_for_turn(&mut self) -> bool {
         let run = self.run;
         // The synchronous trainer has nobody to wait for, and what it did since its last step was no acting.
         if run.config.actor.count == 0 {
@@ -263,29 +267,29 @@ impl<'a> Actor<'a> {
         }
         let rows = self.flush_rows as u64;
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
-        let near = turn.wait_until_near(self.samples_meanwhile, rows, || run.waits_on(&mut self.laps));
+        let is_near = turn.wait_until_near(self.samples_meanwhile, rows, || run.waits_on(&mut self.laps));
         self.count(Counter::LimiterWaitNs);
         self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
-        near
+        is_near
     }
 
     fn wants_flush(&self) -> bool {
         let pending = self.area.pending();
-        let old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
+        let is_old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
         // The synchronous trainer must not depend on the clock.
-        let timed = self.run.config.actor.count > 0;
-        pending >= self.flush_rows || pending > 0 && timed && old()
+        let is_timed = self.run.config.actor.count > 0;
+        pending >= self.flush_rows || pending > 0 && is_timed && is_old()
     }
 
-    /// Move everything staged into the replay, once the rate limiter agrees. `false` when the run ended first.
+    /// Move everything staged into the replay, once the rate limiter agrees. `false` if the run ended first.
     fn flush(&mut self) -> bool {
         let run = self.run;
         self.count(Counter::InsertNs);
         if let Some(turn) = &mut self.turn {
             self.samples_meanwhile = run.control().counted_samples().saturating_sub(self.began.sampled);
-            let may = turn.wait(|| run.waits_on(&mut self.laps));
+            let has_come = turn.wait(|| run.waits_on(&mut self.laps));
             self.count(Counter::LimiterWaitNs);
-            if !may {
+            if !has_come {
                 return false;
             }
         }
@@ -297,20 +301,21 @@ impl<'a> Actor<'a> {
         run.process.counters().add(Counter::PolicyLagSum, sum);
         run.process.counters().add(Counter::LaggedRows, rows);
         run.process.counters().raise(Counter::PolicyLagMax, largest);
-        // First: whoever takes these rows should scale them with what was seen in them.
+        // Before the rows: whoever draws them should scale them with statistics that include them.
         if let Some(statistics) = &mut self.statistics {
             statistics.publish();
         }
         self.replay.flush(self.area);
         run.count_products();
-        // Everything is counted: the next one's turn.
+        // Only now, when everything is counted, is it another process's turn.
         self.turn = None;
         true
     }
 }
 
 impl<'a> OwnStatistics<'a> {
-    /// `None` when nothing is normalised. A replacement goes on from what its predecessor published.
+    /// The statistics of a process that starts; `None` if nothing is normalised. A replacement goes on from what its
+    /// predecessor published.
     fn new(run: &Run<'a>, environments: usize) -> Option<Self> {
         let board = run.segment.statistics_board(run.process.index())?;
         let mut running = RunningStatistics::new(run.environment.observation.len(), environments, run.config.algorithm.gamma);

@@ -20,7 +20,7 @@ pub enum AttachError {
     /// The run was not found, or said no.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The run is another release's, whose configuration may have other keys.
+    /// Another release has started the run, whose configuration may have other keys.
     #[error("the supervisor {pid} is version {run} and this program is version {program}; attach with the program that started the run")]
     OtherRelease {
         /// Process id of the supervisor.
@@ -36,25 +36,25 @@ pub enum AttachError {
     /// The run's configuration cannot be read.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// The environment is not there.
+    /// The environment is not known or not usable here.
     #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
-    /// The algorithm is not there.
+    /// The algorithm is not known or not usable here.
     #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
-    /// The algorithm is another one than the run's.
+    /// The algorithm of that name is another than the run's.
     #[error("`{name}` has other transitions or parameters in this program than in the run; attach with the program that started the run")]
     OtherAlgorithm {
         /// Algorithm.
         name: String,
     },
-    /// Its work failed.
+    /// The actor failed at its work.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// It panicked.
+    /// The actor panicked.
     #[error("{0}")]
     Panicked(String),
-    /// More than ever could.
+    /// More actors are to join than the run has places.
     #[error("{asked} actors are asked for, and the run has {places} places for actors and guests from outside (actor.attach_slots)")]
     TooMany {
         /// Actors that are to join.
@@ -73,12 +73,12 @@ impl From<RendezvousError> for AttachError {
     }
 }
 
-/// Let this process, in which so many `actors` are to be forked, step the environment of the supervisor `pid`'s run; may start the program
-/// anew, as [`environments::become_ready`] does. To be called before any of them is.
+/// Let this process, and the `actors` that it is going to fork, step the environment of the run of the supervisor `pid`; may start
+/// the program anew, as [`environments::become_ready`] does. To be called before any actor is forked.
 ///
 /// # Errors
-/// There is no such run, it is another release's, its description cannot be used, it has places but fewer than `actors`, or there is no
-/// Python that fits.
+/// There is no such run, another release has started it, its description cannot be used, it has places but fewer than `actors`,
+/// or there is no Python that fits.
 pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), AttachError> {
     let Entry { record, state } = registry.find(pid)?;
     // A run that is dead, or about to vanish, is refused with better words when it is joined.

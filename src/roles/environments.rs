@@ -15,11 +15,11 @@ use crate::environments::{
     delayed, limited, names, python,
 };
 
-/// Characters, all of ASCII, in which the spaces of an environment are told; what is longer is told by a hash of it.
-const MOST_WORDS: usize = 1_000;
+/// The most characters, all of them ASCII, in which the spaces of an environment are described; a hash stands for the rest.
+const MOST_CHARACTERS: usize = 1_000;
 
-/// How long a process may take to set up at least, however short the time that it may be silent afterwards: interpreters and
-/// simulators are read from the disk then.
+/// The least time that a process has to set up, however short `machine.hang_timeout_s` is: interpreters and simulators are
+/// read from the disk then.
 pub(super) const STARTING_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The environment that the configuration asks for, to train in.
@@ -51,8 +51,8 @@ pub fn observation_options(catalogue: &Catalogue, config: &Config) -> Observatio
     }
 }
 
-/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset; `before` is called
-/// before each of them is made: some take seconds.
+/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset. `before` is
+/// called before each of them is made: some take seconds.
 ///
 /// # Errors
 /// One of them cannot be made, they are of different kinds, their observations do not consist of the promised frames, or `count` is 0.
@@ -65,14 +65,14 @@ pub fn make(
 ) -> Result<VectorEnvironment, EnvironmentError> {
     make_each(count, |_| {
         before();
-        make_one(catalogue, config, purpose, false, None)
+        make_one(catalogue, config, purpose, Look::Never)
     })
 }
 
-/// The same with a `video` of the first one's next episode.
+/// `count` environments as [`make`] makes them, the first of which records its next episode if there is a `video`.
 ///
 /// # Errors
-/// As [`make`], and [`EnvironmentError::NoPicture`] where a video is wanted of what cannot be drawn.
+/// As [`make`], and [`EnvironmentError::NoPicture`] if there is a video and the environment cannot be drawn.
 pub fn make_recorded(
     catalogue: &Catalogue,
     config: &Config,
@@ -80,7 +80,15 @@ pub fn make_recorded(
     purpose: Purpose,
     video: Option<&RecordVideo>,
 ) -> Result<VectorEnvironment, EnvironmentError> {
-    make_each(count, |index| make_one(catalogue, config, purpose, video.is_some(), video.filter(|_| index == 0)))
+    make_each(count, |index| {
+        let look = match video {
+            Some(video) if index == 0 => Look::Recorded(video),
+            // All are made alike, so that they are of one kind.
+            Some(_) => Look::Drawn,
+            None => Look::Never,
+        };
+        make_one(catalogue, config, purpose, look)
+    })
 }
 
 fn make_each(
@@ -95,32 +103,37 @@ fn make_each(
 /// # Errors
 /// It cannot be made, or its observations do not consist of the promised frames.
 pub fn make_drawn(catalogue: &Catalogue, config: &Config, purpose: Purpose) -> Result<Box<dyn Environment>, EnvironmentError> {
-    make_one(catalogue, config, purpose, true, None)
+    make_one(catalogue, config, purpose, Look::Drawn)
 }
 
-fn make_one(
-    catalogue: &Catalogue,
-    config: &Config,
-    purpose: Purpose,
-    drawn: bool,
-    video: Option<&RecordVideo>,
-) -> Result<Box<dyn Environment>, EnvironmentError> {
+/// Whether anybody looks at an environment.
+#[derive(Clone, Copy)]
+enum Look<'a> {
+    Never,
+    /// It is asked for pictures.
+    Drawn,
+    /// A video is made of its next episode.
+    Recorded(&'a RecordVideo),
+}
+
+fn make_one(catalogue: &Catalogue, config: &Config, purpose: Purpose, look: Look<'_>) -> Result<Box<dyn Environment>, EnvironmentError> {
+    let drawn = !matches!(look, Look::Never);
     let request = EnvironmentRequest { purpose, drawn, ..request(config) };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
     let environment = match purpose {
         Purpose::Training => environment,
         Purpose::Evaluation => limited(environment, config.evaluator.episode_limit_steps),
     };
-    observation_options(catalogue, config).of(match video {
-        Some(video) => video.of(environment)?,
-        None => environment,
+    observation_options(catalogue, config).of(match look {
+        Look::Recorded(video) => video.of(environment)?,
+        Look::Never | Look::Drawn => environment,
     })
 }
 
-/// Let this process step the environment that the configuration asks for; see [`python::become_ready`].
+/// Let this process step the environment that the configuration asks for.
 ///
 /// # Errors
-/// As there.
+/// As [`python::become_ready`].
 pub fn become_ready(config: &Config) -> Result<(), EnvironmentError> {
     python::become_ready(&request(config))
 }
@@ -159,21 +172,21 @@ fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// An error about a run that another program may have started: what to do where this one does not know a name.
+/// The words of an error about a run that another program may have started, with advice if this program does not know a name.
 pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) -> String {
     let advice = if is_unknown(error) { "; if the program that started the run has added that name, use that program" } else { "" };
     format!("{error}{advice}")
 }
 
-/// What an agent observes in an environment and what it does there, in words that differ wherever these do.
+/// What an agent observes in an environment and what it does there, in words that differ whenever either does.
 pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
     let ObservationSpace { element, shape, .. } = &spec.observation;
     let words = format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action);
-    if words.len() <= MOST_WORDS {
+    if words.len() <= MOST_CHARACTERS {
         return words;
     }
     // The bounds of thousands of values have no room where the run describes itself.
-    format!("{}... ({:032x})", &words[..MOST_WORDS], XxHash3_128::oneshot(words.as_bytes()))
+    format!("{}... ({:032x})", &words[..MOST_CHARACTERS], XxHash3_128::oneshot(words.as_bytes()))
 }
 
 /// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have
@@ -214,7 +227,7 @@ mod tests {
             EnvironmentSpec { action: ActionSpace::Box { low: vec![-1.0; 5_000], high }, ..registry::spec("Pendulum-v1").unwrap() }
         };
         let planned = spaces(&of_last_bound(1.0));
-        assert!(planned.len() < 2 * MOST_WORDS);
+        assert!(planned.len() < 2 * MOST_CHARACTERS);
         check_unchanged(&of_last_bound(1.0), &planned).unwrap();
         check_unchanged(&of_last_bound(2.0), &planned).unwrap_err();
     }

@@ -34,14 +34,14 @@ const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// What the evaluator tells the supervisor, over a channel of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationReport {
-    /// What it found. Parameters that it made the best so far have been saved. When it was, in the time of the run, the supervisor knows.
+    /// What it found. If it made the parameters the best so far, they have been saved. The supervisor adds the time of the run.
     pub evaluation: Evaluation,
     /// Why saving the parameters must wait, if it must.
     pub unsaved: Option<Unsaved>,
 }
 
-/// What was written beside the best weights of a run, which go to `path`; nothing where there are none, or none that could be played. A
-/// disk that does not give them is an error: they would be taken for nothing, and overwritten.
+/// What was written beside the best weights of a run, which go to `path`; `None` if there are none, or none that could be played.
+/// Weights that the disk does not give are an error: taken for none, they would be overwritten.
 pub(super) fn metadata_of_best(path: &Path) -> Result<Option<WeightsMetadata>, WeightsError> {
     match checkpoint::PolicyWeights::load(path) {
         Ok(policy) => Ok(Some(policy.metadata)),
@@ -50,7 +50,7 @@ pub(super) fn metadata_of_best(path: &Path) -> Result<Option<WeightsMetadata>, W
     }
 }
 
-/// What is written of an evaluation beside the weights that were played; nothing of one without episodes.
+/// What is written of an evaluation beside the weights that were played; `None` without episodes.
 pub fn for_weights(kind: EvaluationKind, statistics: &ReturnStatistics) -> Option<WeightsEvaluation> {
     Some(WeightsEvaluation {
         return_mean: statistics.return_mean?,
@@ -60,16 +60,16 @@ pub fn for_weights(kind: EvaluationKind, statistics: &ReturnStatistics) -> Optio
     })
 }
 
-/// Outcome of `episodes` episodes.
+/// Outcome of the episodes that were played, in the order of their ends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Episodes {
-    /// Undiscounted return of each.
+    /// Undiscounted return of each episode.
     pub returns: Vec<f64>,
-    /// Length of each, in steps.
+    /// Length of each episode, in steps.
     pub lengths: Vec<u64>,
 }
 
-/// How many of episodes with these `lengths` were cut off at `limit_steps`: none where that is the environment's own limit, too.
+/// How many of the episodes with these `lengths` were cut off at `limit_steps`: none if that is also the environment's own limit.
 pub fn episodes_cut_off(lengths: &[u64], own_limit_steps: Option<u32>, limit_steps: u32) -> usize {
     if own_limit_steps == Some(limit_steps) { 0 } else { lengths.iter().filter(|&&length| length >= u64::from(limit_steps)).count() }
 }
@@ -79,8 +79,8 @@ pub fn exploration(config: &Config) -> f32 {
     if config.evaluator.greedy { 0.0 } else { 1.0 }
 }
 
-/// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first; `go_on` is asked before every
-/// step and may end it early with fewer episodes.
+/// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first. `go_on` is asked before
+/// every step of all environments, and may end the play early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones. An environment that has played
 /// its share is not stepped any more.
@@ -96,7 +96,7 @@ pub fn play(
     go_on: impl Fn() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
-    // Whether to go on is asked anew before the next step of all.
+    // `go_on` is a sign of life, too. Its answer matters before the next step of all.
     let sign_of_life = || {
         go_on();
     };
@@ -105,7 +105,7 @@ pub fn play(
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
-    // The trainer of a synchronous run derives both this seed and that of its learner from its own: they are the same now and then.
+    // Negated, since a synchronous trainer derives this seed and its learner's from its own, and both are the same now and then.
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {
@@ -131,7 +131,7 @@ pub fn play(
 /// An evaluator between two evaluations.
 pub struct Evaluator<'a> {
     run: &'a Run<'a>,
-    /// The same for every evaluation: some take seconds to make.
+    /// Kept from evaluation to evaluation, since some environments take seconds to make.
     environments: VectorEnvironment,
     policy: Box<dyn Policy>,
     parameters: Vec<f32>,
@@ -145,8 +145,8 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Set up. The best policy goes to `best_path`; one that is there already was left by the evaluator that this one replaces, and has to
-    /// be beaten. `unconfirmed` of its evaluations reached the goal and were not confirmed.
+    /// Set up. The best policy goes to `best_path`. A policy that is there already was left by the evaluator that this one replaces, and
+    /// has to be beaten; `unconfirmed` evaluations of that one reached the goal and were not confirmed.
     ///
     /// # Errors
     /// The environments cannot be made, or have changed since the run was planned; the network of the policy cannot be built; there are
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
         Ok(confirmed)
     }
 
-    /// Play the newest parameters, if there are any that were not evaluated yet. What was cut short is not reported.
+    /// Play the newest parameters, unless they were evaluated already. `None` if they were, or if the evaluation was cut short.
     fn evaluate_newest(&mut self, go_on: impl Fn() -> bool) -> Result<Option<EvaluationReport>, RoleError> {
         let board = self.run.segment.parameter_board();
         if board.version() == self.evaluated_version {
@@ -248,26 +248,28 @@ impl<'a> Evaluator<'a> {
         Ok(Some(EvaluationReport { evaluation: confirmation, unsaved }))
     }
 
-    /// Attempts to confirm the goal that failed, up to now.
+    /// How many attempts to confirm the goal have failed.
     pub fn unconfirmed(&self) -> u64 {
         self.attempts.failed()
     }
 
-    /// Before it leaves: give what could not be saved a last chance. The supervisor finds out whether it was.
+    /// Give weights that could not be saved a last chance, before the evaluator leaves. The supervisor finds out whether they were
+    /// saved.
     ///
     /// # Errors
-    /// They cannot be saved, and no wait mends it.
+    /// The weights cannot be saved, and no wait mends it.
     pub fn leave(&mut self) -> Result<(), RoleError> {
         self.saver.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
     }
 
-    /// Play the loaded parameters with seeds that were not used before; nothing when it was cut short.
+    /// Play the loaded parameters with seeds that were not used before; `None` if that was cut short.
     fn play(&mut self, episodes: usize, go_on: impl Fn() -> bool) -> Result<Option<Episodes>, RoleError> {
         let seed = derive_seed(self.run.seed(), self.times_played);
         self.times_played += 1;
         let exploration = exploration(self.run.config);
-        // In the synchronous trainer the actor and the learner compute on this thread, too: theirs count, an evaluation's do not.
+        // In the synchronous trainer the actor and the learner compute on this thread, too. Their products count; those of an
+        // evaluation do not.
         self.run.count_products();
         let played = play(&mut self.environments, &mut *self.policy, episodes, seed, exploration, go_on)?;
         let _ = networks::take_products();
@@ -314,7 +316,8 @@ pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSen
     Ok(())
 }
 
-/// Whether nobody wants to know any more: the run was interrupted, or its replay is damaged. Its end by itself is no reason.
+/// Whether nobody wants evaluations any more: the run was interrupted, or its replay is damaged. A run that ends by itself still
+/// wants the last one.
 fn is_called_off(run: &Run<'_>) -> bool {
     system::stop_requested() || run.control().run_state() == RunState::Poisoned
 }

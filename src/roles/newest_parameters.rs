@@ -17,7 +17,7 @@ pub(super) struct NewestParameters<'a> {
 }
 
 impl<'a> NewestParameters<'a> {
-    /// None yet.
+    /// No parameters have been read yet.
     pub(super) fn of(run: &Run<'a>) -> Self {
         let board = run.segment.parameter_board();
         Self { process: run.process, board, version: 0, updates: 0, copy: vec![0.0; board.len()] }
@@ -30,7 +30,8 @@ impl<'a> NewestParameters<'a> {
         }
         let Some((version, [updates, ..])) = self.board.read(&mut self.copy) else { return false };
         policy.set_parameters(&self.copy);
-        (self.version, self.updates) = (version, updates);
+        self.version = version;
+        self.updates = updates;
         self.process.set_parameter_updates(updates);
         true
     }

@@ -14,7 +14,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Of environments that have not been stepped yet.
+    /// The pace of environments that have not been stepped yet, which may be slow.
     pub(super) fn unknown() -> Self {
         Self { are_slow: true }
     }
@@ -34,7 +34,7 @@ impl Pace {
         environments.step_each(actions, before_step, &sign_of_life)
     }
 
-    /// Their last step took so long, all of them together.
+    /// Take note of how long the last step of all environments together took.
     pub(super) fn took(&mut self, time: Duration) {
         self.are_slow = time > LONG_FOR_ALL;
     }

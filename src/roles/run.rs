@@ -48,7 +48,7 @@ pub enum RoleError {
         /// What it says of itself.
         metrics: String,
     },
-    /// What learners know is in the memory of none of them, and damaged where they published it.
+    /// No learner has the learners' state in its memory, and what they published of it is damaged.
     #[error(
         "the learners' state in the run's shared memory is damaged: of version {version}, published last, nothing whole can be read; end the \
          run and resume it from its last checkpoint"
@@ -86,7 +86,8 @@ pub struct Run<'a> {
     pub role: Role,
     /// Its number among its kind.
     pub number: usize,
-    /// Larger with everybody who begins to play it: the generation of the slot, or more in a trainer that begins anew by itself.
+    /// A number that is larger with every process that begins this role: the generation of the slot, or more in a synchronous
+    /// trainer that begins anew by itself.
     pub incarnation: u64,
     /// Whether the supervisor still lives; only attached processes have to ask.
     pub supervisor_alive: &'a dyn Fn() -> bool,

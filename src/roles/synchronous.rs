@@ -19,15 +19,15 @@ use crate::sync::Ordering;
 /// Time between two looks whether the supervisor has written a checkpoint.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
 
-/// How the trainer has come to an end.
+/// Why a stretch of training ended.
 enum End {
-    /// With the run.
+    /// The run is over.
     OfRun,
-    /// At a checkpoint, after so many evaluations that reached the goal and were not confirmed.
+    /// A checkpoint is due, after so many evaluations that reached the goal and were not confirmed.
     AtCheckpoint { unconfirmed: u64 },
 }
 
-/// Train until the run's own conditions end it: since the supervisor looks at the clock, it does not decide here. `unconfirmed`
+/// Train until the run's own conditions end it: the supervisor, which would go by the clock, does not decide here. `unconfirmed`
 /// evaluations reached the goal in an earlier life of the run and were not confirmed.
 ///
 /// # Errors
@@ -108,7 +108,8 @@ fn wait_for_checkpoint(run: &Run<'_>) {
     }
 }
 
-/// Said between two steps of an evaluation, which may take longer than anybody may be silent.
+/// Whether an evaluation goes on. Asked between two steps, it is also a sign of life: an evaluation may last longer than a process
+/// may be silent.
 fn goes_on(run: &Run<'_>) -> bool {
     run.process.enter(Phase::Evaluate);
     !run.is_over()

@@ -54,19 +54,22 @@ mod tests {
 
     #[test]
     fn whether_an_attempt_failed_is_judged_by_the_goal_that_a_run_goes_on_with() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = RunFolder::create(root.path(), "run", "").unwrap();
-        let mut lines = jsonl::JsonLines::open(&folder.evaluations(), false).unwrap();
-        for kind in [EvaluationKind::Routine, EvaluationKind::Confirmation] {
-            // The goal of its time was 190, and the 95 % interval begins at 193.7.
-            let confirms_goal = kind == EvaluationKind::Confirmation;
-            let evaluation = Evaluation { kind, confirms_goal, returns: vec![194.0, 195.0, 196.0, 195.0], ..Evaluation::default() };
-            lines.append(&EvaluationLine::from(&evaluation)).unwrap();
+        // Whether it confirmed the goal of its time, as a lower one, or there was none or a higher one.
+        for confirms_goal in [true, false] {
+            let root = tempfile::tempdir().unwrap();
+            let folder = RunFolder::create(root.path(), "run", "").unwrap();
+            let mut lines = jsonl::JsonLines::open(&folder.evaluations(), false).unwrap();
+            // The mean is 195, and the 95 % interval begins at 193.7.
+            let routine = Evaluation { returns: vec![194.0, 195.0, 196.0, 195.0], ..Evaluation::default() };
+            lines.append(&EvaluationLine::from(&routine)).unwrap();
+            let confirmation = Evaluation { kind: EvaluationKind::Confirmation, confirms_goal, ..routine };
+            lines.append(&EvaluationLine::from(&confirmation)).unwrap();
+
+            let unconfirmed = |goal| Remembered::of_files(&folder, goal, 0).unconfirmed;
+            assert_eq!(unconfirmed(None), 0, "nothing was attempted");
+            assert_eq!(unconfirmed(Some(160.0)), 0, "a lower goal is proven");
+            assert_eq!(unconfirmed(Some(194.9)), 1, "a higher goal was reached and is not proven");
+            assert_eq!(unconfirmed(Some(200.0)), 0, "a goal far above was not reached");
         }
-        let unconfirmed = |goal| Remembered::of_files(&folder, goal, 0).unconfirmed;
-        assert_eq!(unconfirmed(None), 0, "nothing was attempted");
-        assert_eq!(unconfirmed(Some(160.0)), 0, "it proves a lower goal, too");
-        assert_eq!(unconfirmed(Some(194.9)), 1, "it reached a higher one and does not prove it");
-        assert_eq!(unconfirmed(Some(200.0)), 0, "nor was that reached");
     }
 }

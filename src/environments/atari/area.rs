@@ -5,7 +5,7 @@
 //! Where both lengths shrink by whole numbers OpenCV has other sums, which are not here: the least
 //! `screen_size` keeps clear of them.
 
-/// Shares of a pixel that are smaller are left out.
+/// A large pixel of which a smaller share is covered is left out.
 const SMALLEST_SHARE: f64 = 1e-3;
 
 /// How one length is shrunk: each pixel of the small image, and the pixels that it covers.
@@ -42,9 +42,9 @@ impl Axis {
 
 /// The first large pixel that the small one covers, and the weights from there on.
 fn cover(large: usize, scale: f64, pixel: usize) -> (usize, Vec<f32>) {
-    let (begin, length) = (pixel as f64 * scale, large as f64);
+    let begin = pixel as f64 * scale;
     let end = begin + scale;
-    let area = scale.min(length - begin);
+    let area = scale.min(large as f64 - begin);
     let last = (end.floor() as usize).min(large - 1);
     let mut first = (begin.ceil() as usize).min(last);
     let whole = last - first;
@@ -72,7 +72,7 @@ pub(super) struct AreaResize {
 }
 
 impl AreaResize {
-    /// From `rows` x `columns` to `size` x `size`, which must not be larger.
+    /// Shrinks from `rows` x `columns` to `size` x `size`, which must not be larger.
     pub(super) fn new(rows: usize, columns: usize, size: usize) -> Self {
         assert!((1..=rows.min(columns)).contains(&size), "{rows} x {columns} pixels cannot be shrunk to {size} x {size}");
         Self { columns, across: Axis::new(columns, size), down: Axis::new(rows, size), row: vec![0.0; size], sums: vec![0.0; size] }

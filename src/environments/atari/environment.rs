@@ -57,7 +57,8 @@ impl<E: Emulator> Atari<E> {
     }
 
     fn next_game(&mut self, seed: Option<u64>, frame: &mut [u8]) -> Result<(), E::Fault> {
-        (self.score, self.length_steps) = (0.0, 0);
+        self.score = 0.0;
+        self.length_steps = 0;
         self.game.reset(seed, frame)
     }
 

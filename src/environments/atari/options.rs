@@ -9,15 +9,15 @@ use crate::suggestion::nearest;
 pub(super) const FRAME_SKIP: u32 = 4;
 /// A frame's side is at least a tenth of the screen's 210 rows.
 pub(super) const SMALLEST: u64 = 21;
-/// And at most its 160 columns: frames are shrunk, never enlarged.
+/// A frame's side is at most the screen's 160 columns: frames are shrunk, never enlarged.
 const LARGEST: u64 = 160;
-/// A second of play; Gymnasium waits half a second at most.
+/// The most frames to wait at a game's start: a second of play. Gymnasium waits half a second at most.
 const LONGEST_WAIT: u64 = 60;
-/// Longer than any start of a game takes.
+/// Least frames of a game: more than any start of a game takes.
 const SHORTEST_GAME: u64 = 1_000;
-/// ALE counts frames in 32 bits with a sign.
+/// Most frames of a game: ALE counts them in 32 bits with a sign.
 const LONGEST_GAME: u64 = i32::MAX as u64;
-/// The two probabilities for which scores are published.
+/// The two probabilities of repeated actions for which scores are published.
 const STICKY: [f64; 2] = [0.0, 0.25];
 
 /// How a game is played and shown. Names and defaults are those of `ALE/...-v5` and `AtariPreprocessing` in Gymnasium where it has
@@ -65,15 +65,19 @@ const NAMES: [&str; 7] = [
 ];
 
 impl Options {
-    /// Those that the environment `id` was given, and defaults for the others.
+    /// The options that the environment `id` was given, and defaults for the others.
     ///
     /// # Errors
     /// [`EnvironmentError::UnknownArgument`] and [`EnvironmentError::InvalidArgument`].
     pub(super) fn read(id: &str, arguments: &Map<String, Value>) -> Result<Self, EnvironmentError> {
         if let Some(key) = arguments.keys().find(|key| !NAMES.contains(&key.as_str())) {
             let suggestion = nearest(key, NAMES).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-            let (key, known) = (key.as_str().into(), NAMES.join(", ").into());
-            return Err(EnvironmentError::UnknownArgument { id: id.into(), key, suggestion: suggestion.into(), known });
+            return Err(EnvironmentError::UnknownArgument {
+                id: id.into(),
+                key: key.as_str().into(),
+                suggestion: suggestion.into(),
+                known: NAMES.join(", ").into(),
+            });
         }
         let given = Given { id, arguments };
         let default = Self::default();

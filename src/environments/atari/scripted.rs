@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::super::{EnvironmentError, Moment};
 use super::emulator::{Emulator, Ending, Input};
 
-/// One call.
+/// A call of one of the emulator's methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     Load(i32),
@@ -30,8 +30,8 @@ pub(super) const LIVES: u32 = 3;
 
 impl Default for Scripted {
     fn default() -> Self {
-        let (calls, never) = (Rc::default(), u32::MAX);
-        Self { calls, costs_a_life: Vec::new(), terminates_at: never, truncates_at: never, points_per_frame: 1.0, frame: 0 }
+        let never = u32::MAX;
+        Self { calls: Rc::default(), costs_a_life: Vec::new(), terminates_at: never, truncates_at: never, points_per_frame: 1.0, frame: 0 }
     }
 }
 

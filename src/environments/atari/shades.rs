@@ -10,7 +10,7 @@ pub(super) struct Shades {
 }
 
 impl Shades {
-    /// Of no colour yet.
+    /// The shade of no colour is known yet.
     pub(super) fn new() -> Self {
         Self { of: [None; 256] }
     }
@@ -22,8 +22,8 @@ impl Shades {
         }
     }
 
-    /// Write a screen of `colours`, with so many columns, in shades of grey. `false` if it has a colour that is not known yet; then
-    /// what was written is of no use.
+    /// Write a screen of `colours`, with so many `columns`, in shades of grey. `false` if a colour is not known yet; `grey` is then
+    /// of no use.
     pub(super) fn write(&self, colours: &[u8], columns: usize, grey: &mut [u8]) -> bool {
         let mut above: Option<(&[u8], &mut [u8])> = None;
         for (colours, grey) in colours.chunks_exact(columns).zip(grey.chunks_exact_mut(columns)) {

@@ -5,8 +5,8 @@ use rand::Rng;
 use super::super::generator::Generator;
 use super::super::seed_sequence::SeedSequence;
 
-/// Equal to those of Gymnasium's Atari environments: `numpy.random.Generator(PCG64(...))`, from which `AtariPreprocessing` takes
-/// one number between 1 and `noop_max` for each game.
+/// Random numbers equal to those of Gymnasium's Atari environments: `numpy.random.Generator(PCG64(...))`, from which
+/// `AtariPreprocessing` takes one number between 1 and `noop_max` for each game.
 #[derive(Debug)]
 pub(super) struct Starts {
     generator: Generator,
@@ -15,7 +15,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// From a seed, as `AtariEnv.seed_game`; and the seed of the emulator beside it.
+    /// The random numbers of a seed and the seed of the emulator, as `AtariEnv.seed_game` derives them.
     pub(super) fn from_seed(seed: u64) -> (Self, i32) {
         let [words] = SeedSequence::new(seed).generate_state::<1>();
         let (own, emulator) = (words as u32, (words >> 32) as u32);

@@ -68,7 +68,7 @@ pub(super) struct Probe {
     spec: EnvironmentSpec,
     elapsed_steps: u32,
     ended: bool,
-    /// What stands where an observation of bytes will be written.
+    /// What an observation of bytes is filled with before the environment writes it.
     fill: u8,
 }
 
@@ -91,7 +91,8 @@ impl Probe {
         self.environment
             .reset(seed, observation.values_mut())
             .map_err(|source| ConformanceError::Environment { during: "a reset", source })?;
-        (self.elapsed_steps, self.ended) = (0, false);
+        self.elapsed_steps = 0;
+        self.ended = false;
         self.check_observation(&observation)?;
         Ok(Answer { observation, step: None })
     }
@@ -127,8 +128,9 @@ impl Probe {
         std::iter::once(first).chain((1..calls).map(|_| self.advance(&mut actions))).collect()
     }
 
-    /// No float that an environment may show is NaN, so what it forgets to write can be told. Any byte may be shown: one that it forgets
-    /// is told by the rules that compare trajectories, since no two of them begin with the same `fill`.
+    /// Room for an observation, filled so that what the environment forgets to write is noticed. No float that it may show is NaN.
+    /// Any byte may be shown: the rules that compare trajectories notice a forgotten one, since no two trajectories begin with the
+    /// same `fill`.
     fn unwritten(&mut self) -> ValueBuffer {
         let mut observation = self.spec.observation.zeros();
         self.fill = self.fill.wrapping_add(1);

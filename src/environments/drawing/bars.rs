@@ -9,11 +9,11 @@ use crate::values::Values;
 
 /// Width and height of a picture of bars.
 const SIZE: [u32; 2] = [400, 240];
-/// Numbers that have a bar; of more, the first.
+/// The most bars of a picture: of more numbers, the first have one.
 const MOST_BARS: usize = 64;
 /// Rows and columns that a small image is enlarged to, at least.
 const LEAST_SIDE: usize = 160;
-/// Rows or columns that it is not enlarged beyond.
+/// Rows or columns beyond which a small image is not enlarged.
 const MOST_SIDE: usize = 640;
 
 /// What an agent observes, for people to look at where the environment draws nothing: an image's own pixels, else bars of the first
@@ -44,7 +44,8 @@ fn shades<'a>(space: &ObservationSpace, observation: Values<'a>) -> Option<Cow<'
     }
 }
 
-/// The newest of the `planes`, which is the last: red, green and blue are those that lie so far before it.
+/// The newest image in `planes`, which ends with the last plane. `before_last` says how many planes before the last its red, green and
+/// blue lie.
 fn image(planes: &[u8], [rows, columns]: [usize; 2], before_last: [usize; 3]) -> Picture {
     // Never so large that one long side makes it enormous.
     let block = (LEAST_SIDE / rows.min(columns)).min(MOST_SIDE / rows.max(columns)).max(1);

@@ -39,7 +39,9 @@ impl Canvas {
 
     /// Fill the area between corners.
     pub(in crate::environments) fn polygon(&mut self, corners: &[Point], colour: Colour) {
-        self.fill(path(corners, true), colour);
+        let mut outline = path(corners);
+        outline.close();
+        self.fill(outline.finish(), colour);
     }
 
     /// Fill a rectangle with sides along the axes.
@@ -55,7 +57,7 @@ impl Canvas {
 
     /// A line with round ends through all places, `width` units wide.
     pub(in crate::environments) fn line(&mut self, through: &[Point], width: f64, colour: Colour) {
-        let Some(path) = path(through, false) else { return };
+        let Some(path) = path(through).finish() else { return };
         let stroke = Stroke { width: width as f32, line_cap: LineCap::Round, line_join: LineJoin::Round, ..Stroke::default() };
         self.pixels.stroke_path(&path, &paint(colour), &stroke, self.to_pixels, None);
     }
@@ -75,16 +77,14 @@ impl Canvas {
     }
 }
 
-fn path(points: &[Point], closed: bool) -> Option<Path> {
+/// An open path from point to point.
+fn path(points: &[Point]) -> PathBuilder {
     let mut builder = PathBuilder::with_capacity(points.len() + 1, points.len());
     for (index, point) in points.iter().enumerate() {
         let [x, y] = point.map(|coordinate| coordinate as f32);
         if index == 0 { builder.move_to(x, y) } else { builder.line_to(x, y) }
     }
-    if closed {
-        builder.close();
-    }
-    builder.finish()
+    builder
 }
 
 fn solid([red, green, blue]: Colour) -> Color {

@@ -25,7 +25,7 @@ impl Picture {
     /// Bytes of the largest picture that is shown or recorded: 640 x 480 pixels.
     pub const LARGEST_SHOWN_BYTES: usize = 640 * 480 * 3;
 
-    /// The picture, made smaller until it has at most so many bytes: of a square of pixels the mean stays.
+    /// The picture, shrunk until it has at most `most_bytes`: squares of pixels become their mean.
     pub fn within(self, most_bytes: usize) -> Self {
         let fits = |&side: &usize| (self.width / side) * (self.height / side) * 3 <= most_bytes;
         match (1..=self.width.max(self.height)).find(fits) {

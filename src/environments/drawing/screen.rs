@@ -2,7 +2,7 @@
 
 use super::Picture;
 
-/// A screen in shades of grey, rows x columns; each of its pixels becomes a block of so many rows and columns.
+/// A screen in shades of grey, rows x columns; each of its pixels becomes a block of `high` rows and `wide` columns.
 pub(in crate::environments) fn screen(shades: &[u8], [rows, columns]: [usize; 2], [high, wide]: [usize; 2]) -> Picture {
     let (width, height) = (columns * wide, rows * high);
     let mut bytes = Vec::with_capacity(height * width * 3);

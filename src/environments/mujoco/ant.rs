@@ -11,7 +11,7 @@ use super::task::{Task, show};
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 0.5;
 const CONTACT_COST: f64 = 5e-4;
-/// Contact forces count, and are shown, clipped to this.
+/// Largest absolute value of a contact force, as it is observed and charged for; larger ones are clipped.
 const LARGEST_CONTACT_FORCE: f64 = 1.0;
 const HEALTHY_REWARD: f64 = 1.0;
 const LOWEST_HEIGHT: f64 = 0.2;

@@ -4,8 +4,9 @@ use super::simulation::Simulation;
 use crate::environments::Picture;
 use crate::environments::drawing::canvas::{BLUE, Canvas, Colour, GREY, INK, ORANGE, PALE, PAPER, Point};
 
-/// Of the square picture.
+/// Pixels of each side of the picture.
 const SIDE: u32 = 480;
+/// How much of the world each side shows.
 const SEEN_M: f64 = 4.0;
 /// How far the floor reaches in each direction. It has a line every metre, which shows how fast a body walks.
 const FLOOR_M: i32 = 3;
@@ -31,7 +32,7 @@ impl Limb {
     }
 }
 
-/// The bodies as a camera sees them that stands beside them, so many degrees above the horizon, and goes along with them.
+/// The bodies as seen by a camera that stands beside them, `elevation_degrees` above the horizon, and goes along with them.
 pub(super) fn draw(simulation: &Simulation, elevation_degrees: f64) -> Picture {
     let (sine, cosine) = elevation_degrees.to_radians().sin_cos();
     let pixels_per_m = f64::from(SIDE) / SEEN_M;

@@ -8,7 +8,7 @@ use super::numpy::{sum, sum_of_squares};
 use super::simulation::Simulation;
 use super::task::{Task, show};
 
-/// Of this body, in this and in the other task that has it.
+/// Sizes of the humanoid, in both tasks that have it.
 pub(super) const SIZES: Sizes = Sizes { positions: 24, velocities: 23, actions: 17, bodies: 14, sites: 0 };
 /// Values of one observation.
 pub(super) const OBSERVATION_LEN: usize = 348;

@@ -14,7 +14,7 @@ use crate::environments::EnvironmentError;
 
 /// The version of MuJoCo that this was built for. Others give other trajectories.
 pub(super) const VERSION: &str = "3.17.0";
-/// Names the folder of the models, where it is not the one of the build.
+/// The environment variable that names the folder of the models, if that is not the folder of the build.
 const FOLDER_VARIABLE: &str = "SHOAL_MUJOCO_ASSETS";
 /// The folder beside the library that was linked, if the build knew where that is.
 const FOLDER_OF_BUILD: Option<&str> = option_env!("SHOAL_MUJOCO_ASSETS_OF_BUILD");

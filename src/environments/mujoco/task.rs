@@ -1,4 +1,4 @@
-//! In what the tasks differ, and everything else about them.
+//! What the tasks differ in, and what they have in common.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ pub(super) trait Task<const ACTIONS: usize> {
     const ID: &'static str;
     /// File of the simulated body, in Gymnasium's folder of models.
     const MODEL: &'static str;
-    /// What the task counts on in it.
+    /// Sizes that the model has to have.
     const SIZES: Sizes;
     /// Simulation steps of one environment step.
     const FRAME_SKIP: u32;
@@ -25,11 +25,12 @@ pub(super) trait Task<const ACTIONS: usize> {
     const OBSERVATION_LEN: usize;
     /// Largest absolute value of an action. The simulation clips what exceeds it; a control cost counts it in full.
     const ACTION_BOUND: f32 = 1.0;
-    /// How far above the horizon, in degrees, stands who draws it.
+    /// Elevation from which pictures show the body, in degrees above the horizon.
     const ELEVATION_DEGREES: f64 = 15.0;
-    /// How far positions and velocities of an episode's start are from the model's: the most, or of a normal distribution the deviation.
+    /// Scale of the noise by which an episode's first positions and velocities differ from the model's: the largest difference,
+    /// or the standard deviation if the noise is normal.
     const RESET_NOISE: f64;
-    /// From what the velocities of an episode's start are drawn; positions are drawn uniformly in every task.
+    /// Distribution of the noise of an episode's first velocities; that of the positions is uniform in every task.
     const VELOCITY_NOISE: Noise = Noise::Uniform;
     /// Mean return at which the task counts as solved, where its authors named one.
     const REWARD_THRESHOLD: Option<f64>;

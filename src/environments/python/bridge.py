@@ -77,7 +77,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
 
 
 def made(make, drawn):
-    """What `make` makes; where it is to be drawn and can be, in the mode that gives pictures."""
+    """What `make` makes, in the mode that gives pictures if it is to be `drawn` and has that mode."""
     environment = make()
     if "shoal_probe" in sys.modules:
         examined.append(environment)
@@ -87,12 +87,12 @@ def made(make, drawn):
     try:
         return make(render_mode="rgb_array")
     except TypeError:
-        # It says that it has the mode, and takes no such argument.
+        # The environment says that it has the mode, and its constructor takes no such argument.
         return make()
 
 
 def close(environment):
-    """Gives windows, files and memory back, where there is a way to; what that raises concerns nobody any more."""
+    """Closes the environment, if it can be closed, which gives back windows, files and memory; an exception concerns nobody any more."""
     with contextlib.suppress(Exception):
         getattr(environment, "close", lambda: None)()
 
@@ -265,12 +265,12 @@ def software(environment):
 
 # What an examination is doing, for the report of an exception.
 during = "construction"
-# What was made for it.
+# The environments that were made for an examination.
 examined = []
 
 
 def examine(id, keyword_arguments, search_folders):
-    """The description of an environment that is made for this alone, and tried once: what always fails shall fail here."""
+    """The description of an environment, which is made, reset and stepped once for this alone: what always fails shall fail here."""
     global during
     bridge = Bridge(id, keyword_arguments, search_folders)
     result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
@@ -296,7 +296,7 @@ class Bridge:
         # What Rust reads, and the same memory in the environment's shape.
         element = numpy.uint8 if is_bytes(numpy, self.environment.observation_space) else numpy.float32
         self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=element)
-        # What a buffer of bytes takes as it is; one of floats takes every number.
+        # The type that a buffer of bytes takes without a check; a buffer of floats takes every number.
         self.dtype = self.observation_values.dtype if element is numpy.uint8 else None
         order = axes(self.shape)
         handed_over = self.observation_values.reshape([self.shape[axis] for axis in order])

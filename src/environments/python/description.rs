@@ -39,20 +39,19 @@ enum Actions {
 impl Description {
     /// The description of the environment `id`, or what is wrong with it.
     pub(super) fn into_spec(self, id: &str) -> Result<EnvironmentSpec, String> {
-        let Shape { element, shape, bounds } = self.observation;
+        let Self { observation: Shape { element, shape, bounds }, action, time_limit_steps, reward_threshold } = self;
         let (low, high) = bounds.numbers()?;
         let observation = ObservationSpace { element, shape, stack: 1, is_sliding: true, low, high };
         if observation.is_empty() {
             return Err("its observations hold no values".into());
         }
-        let action = match self.action {
+        let action = match action {
             Actions::Discrete(n) => ActionSpace::Discrete { n },
             Actions::Box(bounds) => {
                 let (low, high) = bounds.numbers()?;
                 ActionSpace::Box { low, high }
             }
         };
-        let (time_limit_steps, reward_threshold) = (self.time_limit_steps, self.reward_threshold);
         Ok(EnvironmentSpec { id: id.into(), observation, action, time_limit_steps, reward_threshold, frame_stack: 1 })
     }
 }

@@ -17,13 +17,12 @@ pub(super) struct PythonEnvironment {
     bridge: Py<PyAny>,
     reset: Py<PyAny>,
     step: Py<PyAny>,
-    /// The numpy array that the bridge copies each observation to.
     observation: ObservationBuffer,
     action: Option<ActionBuffer>,
     progress: Progress,
 }
 
-/// Of either type.
+/// The numpy array that the bridge copies each observation to, of either type.
 enum ObservationBuffer {
     F32(PyBuffer<f32>),
     U8(PyBuffer<u8>),
@@ -178,7 +177,7 @@ impl PythonEnvironment {
         EnvironmentError::NoPicture { id: self.spec.id.clone() }
     }
 
-    /// What the environment renders; `None` where it says that it renders nothing.
+    /// What the environment renders; `None` if it says that it renders nothing.
     fn rendered(&self, py: Python<'_>) -> PyResult<Option<Picture>> {
         let answer = self.bridge.bind(py).call_method0("picture")?;
         if answer.is_none() {
@@ -190,7 +189,7 @@ impl PythonEnvironment {
 }
 
 impl Drop for PythonEnvironment {
-    /// Gives windows, files and memory back; what it raises concerns nobody any more.
+    /// Gives windows, files and memory back; an exception on the way concerns nobody any more.
     fn drop(&mut self) {
         let _ = Python::attach(|py| self.bridge.bind(py).call_method0("close").map(drop));
     }

@@ -1,5 +1,5 @@
-//! Environments in Python: Gymnasium's by their id (`gymnasium:HalfCheetah-v5`), with the module that registers them where that is
-//! another's (`gymnasium:my_tasks:MyTask-v0`), and a user's own by module or file and class (`python:my_task:MyTask`,
+//! Environments in Python: Gymnasium's own by their id (`gymnasium:HalfCheetah-v5`), those that another module registers by
+//! module and id (`gymnasium:my_tasks:MyTask-v0`), and a user's own by module or file and class (`python:my_task:MyTask`,
 //! `python:tasks/my_task.py:MyTask`).
 //!
 //! Each process that steps them embeds an interpreter of its own, so that no global interpreter lock is shared and a crash
@@ -50,7 +50,7 @@ impl Origin for InPython {
     }
 }
 
-/// Refuse what Python would only stumble over.
+/// Refuse a malformed id or malformed arguments, which Python would refuse in worse words.
 fn check(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
     request.arguments()?;
     let lacks_a_part = |(module, name): (&str, &str)| module.is_empty() || name.is_empty();

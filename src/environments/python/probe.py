@@ -17,7 +17,7 @@ os.dup2(2, 1)
 request = json.load(sys.stdin.buffer)
 # The current folder, which only `python -c` searches.
 sys.path[:] = [folder for folder in sys.path if folder]
-# What hangs while it is imported, as a plugin of Gymnasium's may, must not hold up who asks for ever either.
+# A plugin of Gymnasium's that hangs while it is imported must not hold up whoever asks, either.
 faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 try:
     # A busy disk is not the environment's fault. What goes wrong here is reported below, where it is needed.

@@ -38,7 +38,7 @@ struct Described {
     software: Vec<(String, String)>,
 }
 
-/// What of an examination failed.
+/// The part of an examination that failed.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Tried {

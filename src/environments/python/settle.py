@@ -10,7 +10,7 @@ import sysconfig
 
 def settle(executable, prefix, package_folders, stack_descriptor):
     """Runs once, before anything is imported that is not of the standard library."""
-    # They were for this interpreter; programs that an environment starts must find their own.
+    # These variables were for this interpreter; programs that an environment starts must find their own.
     for name in ("PYTHONHOME", "SHOAL_PYTHON"):
         os.environ.pop(name, None)
     sys.executable = executable
@@ -21,7 +21,7 @@ def settle(executable, prefix, package_folders, stack_descriptor):
     if stack_descriptor < 0:
         faulthandler.enable()
     else:
-        # Written by signal handlers, so that native code that hangs or crashes is told of, too.
+        # Signal handlers write there, so that native code that hangs or crashes is told of, too.
         faulthandler.enable(file=stack_descriptor, all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=stack_descriptor, all_threads=False, chain=False)
 

@@ -16,13 +16,13 @@ pub(super) trait Animation {
     /// Go on with a picture, which is seen for so many hundredths of a second.
     ///
     /// # Errors
-    /// It has another size than the first, or cannot be written.
+    /// The picture has another size than the first, or cannot be written.
     fn add(&mut self, picture: Picture, hundredths: u16) -> io::Result<()>;
 
     /// Write the end.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The end cannot be written.
     fn end(self: Box<Self>) -> io::Result<()>;
 }
 
@@ -38,10 +38,10 @@ pub(super) enum Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// It ends otherwise.
+    /// The name ends neither in `.gif` nor in `.mp4`.
     #[error("its name ends neither in .gif nor in .mp4; name it first.gif, for example")]
     Unknown,
-    /// It ends in `.mp4`, and the encoder is not compiled in.
+    /// The name ends in `.mp4`, and the encoder is not compiled in.
     #[error("this program was built without MP4; name it .gif, or build with `cargo build --release --features mp4`")]
     NotBuilt,
 }

@@ -10,12 +10,12 @@ use crate::environments::Picture;
 
 /// The most colours of a picture in a GIF, one of which may be transparent.
 const MOST_COLOURS: usize = 256;
-/// Of the eight bits of a colour, those that are kept, since smooth edges have many colours.
+/// The upper bits of each of red, green and blue, which are kept: with all eight, smooth edges would have too many colours.
 const KEPT_BITS: u8 = 0b1111_1000;
-/// Speed of the search for the most colours where there are still more, from 1 (best) to 30.
+/// Speed, from 1 (best) to 30, of the search for a palette if a picture still has more than [`MOST_COLOURS`].
 const QUANTISATION_SPEED: i32 = 10;
 
-/// A GIF that is being written, and begins anew whenever it is over.
+/// A GIF that is being written; viewers play it in a loop.
 pub(super) struct Gif<W: Write> {
     encoder: Encoder<BufWriter<W>>,
     last: Picture,
@@ -95,7 +95,8 @@ fn changed(before: &Picture, after: &Picture) -> Area {
     area.unwrap_or(Area { left: 0, top: 0, right: 1, bottom: 1 })
 }
 
-/// That area of `picture`; what is there as in `before` is transparent where colours allow it, which compresses better.
+/// The `area` of `picture`. Pixels that equal those of `before` become transparent if there are few enough colours, which compresses
+/// better.
 fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u16) -> Frame<'static> {
     let mut pixels = Vec::with_capacity((area.right - area.left) * (area.bottom - area.top) * 4);
     for row in area.top..area.bottom {
@@ -105,7 +106,7 @@ fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u1
             pixels.extend(if is_new { [colour[0], colour[1], colour[2], u8::MAX] } else { [0; 4] });
         }
     }
-    // The search would take what is transparent for one more colour, and show what is nearest to that as what was there before.
+    // The search for a palette would take transparency for a colour, and make pixels transparent whose colour is nearest to it.
     if before.is_some() && has_too_many_colours(&pixels) {
         return frame(picture, None, area, hundredths);
     }
@@ -114,7 +115,7 @@ fn frame(picture: &Picture, before: Option<&Picture>, area: Area, hundredths: u1
     Frame { left: word(area.left), top: word(area.top), delay: hundredths, ..frame }
 }
 
-/// Whether there is a search for colours that stand for those of `pixels`, of four bytes each.
+/// Whether `pixels`, of four bytes each, have so many colours that a palette is searched for.
 fn has_too_many_colours(pixels: &[u8]) -> bool {
     let mut colours = HashSet::new();
     pixels.chunks_exact(4).any(|pixel| colours.insert(pixel) && colours.len() > MOST_COLOURS)

@@ -1,6 +1,6 @@
 //! Videos: pictures on their way into a file, and an environment that looks the same to its agent while its next episode is recorded.
 //!
-//! [`VideoWriter`] makes a file of pictures, in one of the formats of which each has a file here.
+//! [`VideoWriter`] makes a file of pictures. Each format has a file here.
 
 mod format;
 mod gif;
@@ -40,7 +40,7 @@ impl RecordVideo {
     /// [`EnvironmentError::NoPicture`] if it cannot be drawn.
     pub fn of(&self, environment: Box<dyn Environment>) -> Result<Box<dyn Environment>, EnvironmentError> {
         match environment.picture() {
-            // It draws, once there is something to see.
+            // An environment that needs a reset first draws once there is something to see.
             Ok(_) | Err(EnvironmentError::NeedsReset { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -50,7 +50,7 @@ impl RecordVideo {
     /// Give the video its name.
     ///
     /// # Errors
-    /// [`VideoError::Write`] if one of them could not be written, [`VideoError::Unfinished`] if no episode ended.
+    /// [`VideoError::Write`] if a picture could not be written, [`VideoError::Unfinished`] if no episode ended.
     ///
     /// # Panics
     /// Never: a video is finished once.
@@ -65,11 +65,9 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// The environment has been reset, or stepped: into the end of its episode if it `ended`.
-    fn look(&self, is_reset: bool, ended: bool) -> Result<(), EnvironmentError> {
-        let mut writer = self.writer.borrow_mut();
-        let Some(writer) = writer.as_mut() else { return Ok(()) };
-        if writer.is_waiting() && is_reset || writer.is_recording() && !is_reset {
+    /// Add a picture of the environment to a video that `wants_it`, the last one if the episode has `ended`.
+    fn add_picture(&self, wants_it: fn(&VideoWriter) -> bool, ended: bool) -> Result<(), EnvironmentError> {
+        if let Some(writer) = self.writer.borrow_mut().as_mut().filter(|writer| wants_it(writer)) {
             writer.add(self.environment.picture()?, ended);
         }
         Ok(())
@@ -83,12 +81,12 @@ impl Environment for Recorded {
 
     fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
         self.environment.reset(seed, observation)?;
-        self.look(true, false)
+        self.add_picture(VideoWriter::is_waiting, false)
     }
 
     fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         let step = self.environment.step(action, observation)?;
-        self.look(false, step.ended())?;
+        self.add_picture(VideoWriter::is_recording, step.ended())?;
         Ok(step)
     }
 

@@ -81,16 +81,17 @@ impl<W: Write + Seek> Animation for Mp4<W> {
 /// A picture as the encoder left it.
 #[derive(Default)]
 struct Coded {
-    /// What a decoder has to know before it: empty for a picture that builds on those before.
+    /// Parameters of the sequence, which a decoder needs before the picture; empty for a picture that builds on those before.
     sequence: Vec<u8>,
+    /// Parameters of the picture, as those of the sequence.
     picture: Vec<u8>,
-    /// Its units, each behind its length in four bytes, as an MP4 has them.
+    /// Units of the picture, each behind its length in four bytes, as an MP4 has them.
     units: Vec<u8>,
 }
 
 impl Coded {
     fn take(&mut self, unit: &[u8]) {
-        // Behind a mark of zeros and a one.
+        // The unit follows a mark of zeros and a one.
         let unit = unit.iter().position(|byte| *byte != 0).map_or(unit, |one| &unit[one + 1..]);
         match unit.first().map(|header| header & 0b1_1111) {
             Some(SEQUENCE_PARAMETERS) => self.sequence = unit.to_vec(),

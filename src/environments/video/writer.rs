@@ -15,7 +15,7 @@ use crate::environments::Picture;
 /// How long the last picture stays before the video begins again.
 const LAST_PICTURE_HUNDREDTHS: u16 = 100;
 
-/// How the names of videos begin that are not finished.
+/// Begins the name of every video that is not finished.
 pub const UNFINISHED: &str = ".video.";
 
 /// Why there is no video.
@@ -30,7 +30,7 @@ pub enum VideoError {
         /// Why not.
         source: io::Error,
     },
-    /// It would be in a folder that is not there.
+    /// The video would be in a folder that is not there.
     #[error("cannot write the video {path}: there is no folder {folder}; make it, or name another file")]
     NoFolder {
         /// The file.
@@ -38,7 +38,7 @@ pub enum VideoError {
         /// The folder.
         folder: PathBuf,
     },
-    /// Its name asks for what this program does not make.
+    /// The name asks for a format that this program does not make.
     #[error("cannot make the video {path}: {source}")]
     Format {
         /// The file.
@@ -46,20 +46,20 @@ pub enum VideoError {
         /// Why not.
         source: FormatError,
     },
-    /// No episode ended while it was made.
+    /// No episode ended while the video was made.
     #[error("the video {path} was not written: it has {pictures} pictures and no end, because no episode ended")]
     Unfinished {
         /// The file.
         path: PathBuf,
-        /// How many there are.
+        /// Pictures up to then.
         pictures: usize,
     },
 }
 
-/// Whether videos can be made whose names have this `ending`, without its dot.
+/// Refuse an `ending` (without its dot) of names of videos that this program cannot make.
 ///
 /// # Errors
-/// Why not.
+/// [`FormatError`] says why it cannot.
 pub fn check_ending(ending: &str) -> Result<(), FormatError> {
     Format::of(&Path::new("video").with_extension(ending)).map(drop)
 }

@@ -14,7 +14,7 @@ use crate::values::{ValueType, Values};
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObservationError {
-    /// Of another type.
+    /// The observations are of another type.
     #[error("the policy observes {expected:?}, not {found:?}")]
     Type {
         /// What it was trained on.
@@ -22,7 +22,7 @@ pub enum ObservationError {
         /// What was brought.
         found: ValueType,
     },
-    /// Not a whole number of observations.
+    /// The values are no whole number of observations.
     #[error("an observation of {environment} has {expected} values {shape:?}, and {found} are no multiple of that")]
     Length {
         /// Environment.
@@ -51,15 +51,16 @@ pub struct ActingPolicy {
 }
 
 impl ActingPolicy {
-    /// `saved`, for observations as its agent had them: stacked and as floats where they were. What it explores with comes from `seed`.
+    /// The policy in `saved`, for observations as its agent had them: stacked, and as floats, if the agent's were. Exploration draws
+    /// from `seed`.
     ///
     /// # Errors
-    /// The environment or the algorithm is not in `catalogue`, the environment cannot be examined, or the network is not of it.
+    /// The environment or the algorithm is not in `catalogue`, the environment cannot be examined, or the network does not fit it.
     pub fn new(catalogue: &Catalogue, saved: &SavedPolicy, seed: u64) -> Result<Self, PlayError> {
         let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
         let options = environments::observation_options(catalogue, &saved.config);
         let environment = options.spec(&examined.spec)?;
-        // As floats they are not told apart any more.
+        // Frames are not told apart any more in floats.
         let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;
         let algorithm = catalogue.algorithms().build(&saved.config, &environment)?;
         let policy = saved.policy_of(&*algorithm)?;

@@ -20,7 +20,7 @@ pub enum PlayError {
     /// The weights cannot be read.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// The run has none.
+    /// The run has saved no weights.
     #[error(
         "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends",
         folder.display()
@@ -29,7 +29,7 @@ pub enum PlayError {
         /// Its folder.
         folder: PathBuf,
     },
-    /// The run has others.
+    /// The run has saved its best weights and not its last.
     #[error(
         "the run in {} has not saved its last weights yet: it does when it ends. `--weights best` plays the best so far, and a run that was \
          killed goes on with `shoal resume`",
@@ -45,10 +45,10 @@ pub enum PlayError {
     /// The run's configuration cannot be read.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// The environment is not there.
+    /// The environment is not known or not usable here.
     #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
-    /// The algorithm is not there.
+    /// The algorithm is not known or not usable here.
     #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// Playing failed.

@@ -12,13 +12,13 @@ use crate::config::{Config, Key, Rows};
 use crate::environments::EnvironmentSpec;
 use crate::telemetry::RunFolder;
 
-/// Folders of a run that a file of its weights lies in, the run's own among them.
+/// The most folders of a run that one of its files of weights lies in, the run's own among them.
 const MOST_FOLDERS: usize = 3;
 
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The best that fresh episodes confirmed; the last ones where none were.
+    /// The best that fresh episodes confirmed; the last ones if no weights were confirmed.
     Best,
     /// The last ones.
     Last,
@@ -33,16 +33,16 @@ pub struct SavedPolicy {
     pub instead_of_best: bool,
     /// The network, and where it comes from.
     pub weights: PolicyWeights,
-    /// The configuration of the run in whose folder it lies, or else the defaults of its environment, with the network that was saved. That
-    /// of an algorithm of a program's own is as the run has it.
+    /// The configuration of the run in whose folder the weights lie, or else the defaults of their environment, with the network that was
+    /// saved. For an algorithm of a program's own, the network is as the run's configuration has it.
     pub config: Config,
 }
 
 impl SavedPolicy {
-    /// What is at `path`, a run folder or a weights file.
+    /// The policy at `path`, a run folder or a weights file.
     ///
     /// # Errors
-    /// It is neither, or damaged.
+    /// There is neither at `path`, or it is damaged.
     pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
         let (file, instead_of_best) = weights_at(path, which)?;
         let weights = PolicyWeights::load(&file)?;
@@ -52,12 +52,12 @@ impl SavedPolicy {
     /// The policy, ready to act in `environment`, as its agent observes it.
     ///
     /// # Errors
-    /// The algorithm is not in `catalogue`, or the network is not of that environment.
+    /// The algorithm is not in `catalogue`, or the network does not fit that environment.
     pub fn policy_for(&self, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<Box<dyn algorithms::Policy>, PlayError> {
         self.policy_of(&*catalogue.algorithms().build(&self.config, environment)?)
     }
 
-    /// As [`Self::policy_for`], of the algorithm that the configuration names.
+    /// As [`Self::policy_for`], with the `algorithm` that the configuration names.
     pub(super) fn policy_of(&self, algorithm: &dyn algorithms::Algorithm) -> Result<Box<dyn algorithms::Policy>, PlayError> {
         let published = self.weights.published();
         let found = [self.weights.parameters.len(), published.len()];
@@ -77,7 +77,7 @@ impl SavedPolicy {
     }
 }
 
-/// The run's folder at `path`, unless that is a file, or nothing.
+/// The run folder at `path`; `None` if there is a file, or nothing.
 fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
     if path.is_dir() { Ok(Some(RunFolder::open(path)?)) } else { Ok(None) }
 }
@@ -85,7 +85,8 @@ fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
 /// The weights file, and whether it stands in for the best weights.
 fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
     let Some(folder) = folder_at(path)? else { return Ok((path.to_owned(), false)) };
-    let (best, last) = (folder.best_weights(), folder.last_weights());
+    let best = folder.best_weights();
+    let last = folder.last_weights();
     if !best.exists() && !last.exists() {
         return Err(PlayError::NoWeights { folder: path.to_owned() });
     }
@@ -106,7 +107,8 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
-/// The configuration of the run, also where a file in its folder is named; for weights that lie elsewhere, what they say of one.
+/// The configuration of the run whose folder, or a file in whose folder, is at `path`; for weights that lie elsewhere, what they say of
+/// their configuration.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     if let Some(folder) = folder_at(path)? {
         return config_of(&folder);

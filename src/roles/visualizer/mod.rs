@@ -23,12 +23,12 @@ use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
 use crate::values::ValueBuffer;
 
-/// What it says of itself while it goes on, with a colon and the reason behind it.
+/// Begins the last words of a visualizer that goes on without a video; a colon and the reason follow.
 pub(super) const VIDEO_IS_MISSING: &str = "a video is missing";
-/// The same where nothing can be drawn.
+/// Begins the last words of a visualizer whose environment draws nothing; a colon and the reason follow.
 pub(super) const BARS_ARE_SHOWN: &str = "bars of what is observed are shown instead of a picture";
 
-/// How often somebody who waits looks whether the run is over.
+/// Time between two looks whether the run is over, in every wait.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The lowest priority: it runs where a core is free.
 const LOWEST_PRIORITY: i32 = 19;
@@ -44,14 +44,14 @@ struct Visualizer<'a> {
     random: Random,
     parameters: NewestParameters<'a>,
     board: PictureBoard<'a>,
-    /// What is said of the bars that are shown where the environment draws nothing.
+    /// The last words about the bars that are shown because the environment draws nothing; `None` if it draws.
     bars: Option<String>,
     interval: Duration,
 }
 
 /// Play and show until the run ends; videos go to the folder `videos`.
 pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
-    // Without it, it takes more of the cores than it should, and shows the same.
+    // With another priority it takes more of the cores than it should, and shows the same.
     let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
     let mut videos = Videos::new(videos, &run.config.visualizer);
     let mut visualizer = Visualizer::new(run)?;
@@ -81,7 +81,7 @@ impl<'a> Visualizer<'a> {
         })
     }
 
-    /// `false` when the run ended before there were any.
+    /// Wait for the first parameters. `false` if the run ended first.
     fn wait_for_parameters(&mut self) -> bool {
         while !self.run.is_over() {
             self.run.process.enter(Phase::ParameterWait);
@@ -98,7 +98,9 @@ impl<'a> Visualizer<'a> {
     fn episode(&mut self, seed: Option<u64>, videos: &mut Videos) -> Result<bool, RoleError> {
         self.environment.reset(seed, self.observation.values_mut())?;
         let mut video = self.or_none(videos.begin_if_due()).flatten();
-        let (mut episode_return, mut steps, mut ended) = (0.0, 0, false);
+        let mut episode_return = 0.0;
+        let mut steps = 0;
+        let mut ended = false;
         loop {
             let next = Instant::now() + self.interval;
             let picture = self.picture(steps == 0)?.within(self.board.picture_bytes());
@@ -107,7 +109,7 @@ impl<'a> Visualizer<'a> {
                 && let Some(video) = video.take()
                 && self.or_none(videos.finish(video, self.run.env_steps(), episode_return)).is_some()
             {
-                // Of one that was missing before enough has been said.
+                // A video that was missing before has been told of.
                 self.run.process.set_last_words(self.bars.as_deref().unwrap_or_default());
             }
             if ended {
@@ -118,11 +120,14 @@ impl<'a> Visualizer<'a> {
             }
             self.parameters.refresh(&mut *self.policy);
             let step = self.step()?;
-            (episode_return, steps, ended) = (episode_return + step.reward, steps + 1, step.ended());
+            episode_return += step.reward;
+            steps += 1;
+            ended = step.ended();
         }
     }
 
-    /// What came of a video. One that cannot be written is told and given up: the next may be, and pictures need no disk.
+    /// What came of a `video`. If it cannot be written, that is told and it is given up: the next video may succeed, and pictures need
+    /// no disk.
     fn or_none<T>(&self, video: Result<T, VideoError>) -> Option<T> {
         video.map_err(|error| self.run.process.set_last_words(&format!("{VIDEO_IS_MISSING}: {error}"))).ok()
     }
@@ -162,7 +167,7 @@ impl<'a> Visualizer<'a> {
         self.board.show([picture.width, picture.height], notes, &picture.bytes);
     }
 
-    /// `false` when the run is over before.
+    /// Wait until `moment`. `false` if the run ended first.
     fn wait_until(&self, moment: Instant) -> bool {
         loop {
             if self.run.is_over() {

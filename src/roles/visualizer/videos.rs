@@ -21,8 +21,8 @@ pub(super) struct Videos {
     keep: usize,
     format: VideoFormat,
     due: Instant,
-    /// Those of the folder, the oldest first: those of this process in the order in which they came, since the clock may be set back
-    /// between two; before them what it found, by the times of the files.
+    /// The videos in the folder, the oldest first. Those that were found come first, by the times of their files; those of this process
+    /// follow in the order in which they were made, since the clock may be set back between two.
     videos: Vec<Video>,
 }
 
@@ -58,7 +58,7 @@ impl Videos {
     pub(super) fn finish(&mut self, Recording(writer): Recording, env_steps: u64, episode_return: f64) -> Result<(), VideoError> {
         let video = Video::new(env_steps, episode_return, self.format);
         writer.finish_as(self.folder.join(&video.name))?;
-        // Somebody may have removed some, and a run that went on from a checkpoint comes by the same steps again.
+        // Somebody may have removed videos, and a run that went on from a checkpoint comes by the same steps, and names, again.
         self.videos.retain(|other| other.name != video.name && self.folder.join(&other.name).exists());
         self.videos.push(video);
         for video in too_many(&self.videos, self.keep) {
@@ -69,7 +69,7 @@ impl Videos {
     }
 }
 
-/// Remove from the folder of videos what one who records had not finished when it was killed. Nobody else writes there.
+/// Remove the videos that a killed visualizer left unfinished in the folder of videos, where nobody else writes.
 pub(crate) fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
