@@ -21,9 +21,7 @@ pub(crate) fn exception(py: Python<'_>, error: &ReplayError) -> PyErr {
         | ReplayError::NotFinite { .. }
         | ReplayError::Priority { .. }
         | ReplayError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
-        ReplayError::Index { .. } | ReplayError::EmptySlot { .. } | ReplayError::FrameGone { .. } => {
-            PyIndexError::new_err(text)
-        }
+        ReplayError::Index { .. } | ReplayError::EmptySlot { .. } | ReplayError::FrameGone { .. } => PyIndexError::new_err(text),
         ReplayError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
         ReplayError::Segment(SegmentError::Open { .. }) | ReplayError::Gone { .. } => PyFileNotFoundError::new_err(text),
         ReplayError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use shoal::replay::{Element, Rows};
 use shoal::segment::layout::MAX_CAPACITY;
-use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, Stale, ReplayHandle, ReplayError};
+use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patience, ReplayError, ReplayHandle, Stale};
 
 use crate::array::{Filling, is_array_of};
 use crate::batch::{Arrays, Batch};

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shoal::replay::Element;
 use shoal::segment::layout::MAX_CAPACITY;
-use shoal::standalone::{ReplayError, OwnedSumTree};
+use shoal::standalone::{OwnedSumTree, ReplayError};
 
 use crate::errors::exception;
 use crate::input::{Copies, flat, whole};
