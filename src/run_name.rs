@@ -27,8 +27,8 @@ pub enum RunNameError {
     Folder(#[from] TelemetryError),
     /// The run has ended.
     #[error(
-        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached and, if it left a checkpoint, how to go on \
-         with it, and `shoal evaluate {folder}` plays it"
+        "the run in {folder} has ended ({reason}); `shoal inspect {folder}` shows what it reached and, if it left a checkpoint, how \
+         to go on with it, and `shoal evaluate {folder}` plays it"
     )]
     Ended {
         /// The folder, as it can be typed.

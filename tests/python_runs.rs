@@ -166,8 +166,8 @@ fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
     let mut run = start_faulty("close slowly", "", &evaluated);
     assert!(run.wait().success(), "{}", run.output());
     let log = run.log();
-    let told = "evaluator 0, which was asked to leave, did not close its environments in time and was killed (after evaluating); nothing of \
-                the run is lost";
+    let told = "evaluator 0, which was asked to leave, did not close its environments in time and was killed (after evaluating); \
+                nothing of the run is lost";
     assert!(log.lines().any(|line| line.ends_with(told)), "{log}");
     assert!(!run.lines("evaluations.jsonl").is_empty(), "{log}");
     run.assert_nothing_left();

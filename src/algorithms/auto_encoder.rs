@@ -49,8 +49,8 @@ impl AutoEncoder {
             return Ok(None);
         }
         if config.algorithm.normalise_observations {
-            let reason = "an auto-encoder draws bytes as they are, and algorithm.normalise_observations makes floats of them; set it to false, or \
-                          auto_encoder.coefficient to 0";
+            let reason = "an auto-encoder draws bytes as they are, and algorithm.normalise_observations makes floats of them; set \
+                          it to false, or auto_encoder.coefficient to 0";
             return Err(AlgorithmError::Refused { key: "algorithm.normalise_observations", reason: reason.into() });
         }
         let observation = &environment.observation;

@@ -66,7 +66,8 @@ pub enum AlgorithmError {
     },
     /// The actions have no range to scale to.
     #[error(
-        "`{environment}` does not bound element {index} of its actions ({low} to {high}); {algorithm} needs finite bounds: clip or scale the actions in the environment"
+        "`{environment}` does not bound element {index} of its actions ({low} to {high}); {algorithm} needs finite bounds: clip or \
+         scale the actions in the environment"
     )]
     Unbounded {
         /// Algorithm.

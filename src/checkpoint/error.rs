@@ -55,7 +55,10 @@ pub enum WeightsError {
         limit: u64,
     },
     /// The file is damaged, truncated or something else altogether.
-    #[error("`{}` is no complete file of weights ({source}): name the folder of a run, or another file of its folder `weights`", path.display())]
+    #[error(
+        "`{}` is no complete file of weights ({source}): name the folder of a run, or another file of its folder `weights`",
+        path.display()
+    )]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -107,7 +110,10 @@ pub enum WeightsError {
         expected: String,
     },
     /// A parameter is infinite or not a number.
-    #[error("tensor `{tensor}` in `{}` has the value {value} at index {index}; parameters must be finite: use an earlier checkpoint", path.display())]
+    #[error(
+        "tensor `{tensor}` in `{}` has the value {value} at index {index}; parameters must be finite: use an earlier checkpoint",
+        path.display()
+    )]
     NotFinite {
         /// Which file.
         path: PathBuf,
@@ -172,8 +178,8 @@ pub enum CheckpointError {
     },
     /// The memory of the run is damaged.
     #[error(
-        "no checkpoint was written: in the run's shared memory nothing that was published as the {content} is whole; the checkpoints before \
-         it stay"
+        "no checkpoint was written: in the run's shared memory nothing that was published as the {content} is whole; the \
+         checkpoints before it stay"
     )]
     Unreadable {
         /// What cannot be read.
@@ -218,7 +224,10 @@ pub enum CheckpointError {
         previous: PathBuf,
     },
     /// Another version of the program wrote it.
-    #[error("the checkpoint `{}` has format {found}, and this program reads format {expected}; use the program that wrote it", path.display())]
+    #[error(
+        "the checkpoint `{}` has format {found}, and this program reads format {expected}; use the program that wrote it",
+        path.display()
+    )]
     Format {
         /// Its folder.
         path: PathBuf,

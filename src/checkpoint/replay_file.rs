@@ -1,7 +1,8 @@
 //! The content of a replay in one file: its transitions with their priorities, its frames, its counts.
 //!
 //! ```text
-//! | magic, version | length, header (bincode) | transitions: slot, generation, priority, row | frames: slot, generation, 0, words | CRC-32C |
+//! | magic, version | length, header (bincode) |
+//! | transitions: slot, generation, priority, row | frames: slot, generation, 0, words | CRC-32C |
 //! ```
 //!
 //! A file is checked to its last byte before anything is made from it. Transitions are those that were whole when

@@ -319,8 +319,8 @@ impl RunCheckpoint {
         Ok(())
     }
 
-    /// Put what was learned into `segment`, of a run that begins and that nobody uses yet: what learners keep and publish, and what inputs are
-    /// scaled with.
+    /// Put what was learned into `segment`, of a run that begins and that nobody uses yet: what learners keep and
+    /// publish, and what inputs are scaled with.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.

@@ -145,7 +145,8 @@ impl SegmentState {
         }
     }
 
-    /// Put what was learned into `segment`, of a run that begins: nobody uses it yet, and this fits it. There have been no steps and no updates.
+    /// Put what was learned into `segment`, of a run that begins: nobody uses it yet, and this fits it. There have
+    /// been no steps and no updates.
     ///
     /// Inputs are scaled as they were last. What was seen for that counts as seen by the first process that stages, which adds to it as a
     /// replacement does to what was seen by the one before.

@@ -86,8 +86,8 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
     paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin with what it has learned,
-/// and must not.
+/// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin
+/// with what it has learned, and must not.
 pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> {
     let is_learned = |table: &str, path: &str| LEARNED.contains(&table) || LEARNED.contains(&path);
     let (learned, begins) = (keys(learned, is_learned), keys(begins, is_learned));

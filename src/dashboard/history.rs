@@ -366,7 +366,8 @@ mod tests {
         let pair = |round: u64| {
             let best = round == 1;
             format!(
-                "{{\"kind\": \"routine\", \"env_steps\": {round}}}\n{{\"kind\": \"confirmation\", \"env_steps\": {round}, \"is_best\": {best}}}\n"
+                "{{\"kind\": \"routine\", \"env_steps\": {round}}}\n{{\"kind\": \"confirmation\", \"env_steps\": {round}, \
+                 \"is_best\": {best}}}\n"
             )
         };
         fs::write(folder.evaluations(), (0..20_000).map(pair).collect::<String>()).unwrap();

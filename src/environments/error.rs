@@ -120,8 +120,9 @@ pub enum EnvironmentError {
     },
     /// An environment that nobody has drawn.
     #[error(
-        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, what implements Environment::picture, and \
-         environments in Python with the render_mode \"rgb_array\", whose render() returns bytes (uint8) of height x width x 3"
+        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, what implements \
+         Environment::picture, and environments in Python with the render_mode \"rgb_array\", whose render() returns bytes (uint8) \
+         of height x width x 3"
     )]
     NoPicture {
         /// Environment.
@@ -241,7 +242,8 @@ pub enum EnvironmentError {
     },
     /// The environment could not be described in time.
     #[error(
-        "`{id}` was not made, reset and stepped once within {patience_s} s; raise machine.hang_timeout_s above that if it needs longer. It was here, innermost call first:\n{stack}"
+        "`{id}` was not made, reset and stepped once within {patience_s} s; raise machine.hang_timeout_s above that if it needs \
+         longer. It was here, innermost call first:\n{stack}"
     )]
     Hung {
         /// Environment.

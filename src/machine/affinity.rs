@@ -72,7 +72,8 @@ pub enum AffinityError {
     },
     /// The kernel refused.
     #[error(
-        "the kernel refused to bind a process to the cores {cores:?} ({errno}); use those in `shoal doctor`, or set machine.affinity to false"
+        "the kernel refused to bind a process to the cores {cores:?} ({errno}); use those in `shoal doctor`, or set \
+         machine.affinity to false"
     )]
     Refused {
         /// The cores.
@@ -210,7 +211,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_learner_shares_its_core_with_nobody_but_actors_that_wait_for_it(
-            core_count in 1usize..40, taken in prop::collection::btree_set(100usize..140, 0..40), actors in 1usize..60, learners in 1usize..10,
+            core_count in 1usize..40, taken in prop::collection::btree_set(100usize..140, 0..40),
+            actors in 1usize..60, learners in 1usize..10,
             actors_wait: bool,
         ) {
             let usable: Vec<usize> = (100..100 + core_count).collect();

@@ -68,8 +68,8 @@ print(json.dumps(versions))
 pub enum PythonError {
     /// The feature `python` was off.
     #[error(
-        "this program was built without Python, so it has native environments only; build it with Python:  cargo xtask setup && cargo build \
-         --release --features python"
+        "this program was built without Python, so it has native environments only; build it with Python:  cargo xtask setup && \
+         cargo build --release --features python"
     )]
     NotBuilt,
     /// There is no interpreter.
@@ -88,7 +88,8 @@ pub enum PythonError {
     },
     /// The program that was named is no Python.
     #[error(
-        "{path} is no Python: asked for its version it says {said:?}; set environment.python to the path of a Python, such as .venv/bin/python"
+        "{path} is no Python: asked for its version it says {said:?}; set environment.python to the path of a Python, such as \
+         .venv/bin/python"
     )]
     NoPython {
         /// The program.

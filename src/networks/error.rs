@@ -101,7 +101,8 @@ pub enum NetworkError {
     },
     /// The binary was built without the feature `torch`.
     #[error(
-        "the libtorch engine (device `{device}`) is not part of this build; rebuild with `--features torch`, or set network.engine to `cpu` and learner.device to `cpu`"
+        "the libtorch engine (device `{device}`) is not part of this build; rebuild with `--features torch`, or set network.engine \
+         to `cpu` and learner.device to `cpu`"
     )]
     TorchNotCompiled {
         /// The device that was asked for.

@@ -31,8 +31,8 @@ pub enum RendezvousError {
     },
     /// Nobody can listen in the registry.
     #[error(
-        "the paths of sockets in the registry of runs {folder} have up to {found} bytes, and the system allows {limit}; set XDG_RUNTIME_DIR to a \
-         folder with a shorter path, or unset it"
+        "the paths of sockets in the registry of runs {folder} have up to {found} bytes, and the system allows {limit}; set \
+         XDG_RUNTIME_DIR to a folder with a shorter path, or unset it"
     )]
     LongPath {
         /// The registry.
@@ -81,8 +81,8 @@ pub enum RendezvousError {
     },
     /// The supervisor is gone.
     #[error(
-        "the run of supervisor {pid} ({environment}) is dead: `shoal resume {0}` goes on with it from its last checkpoint, and `shoal inspect \
-         --clean` removes what it left in memory",
+        "the run of supervisor {pid} ({environment}) is dead: `shoal resume {0}` goes on with it from its last checkpoint, and \
+         `shoal inspect --clean` removes what it left in memory",
         word(run_folder)
     )]
     Dead {
@@ -116,7 +116,8 @@ pub enum RendezvousError {
     },
     /// The supervisor does not answer.
     #[error(
-        "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `shoal inspect {pid}` shows what it does"
+        "the supervisor {pid} did not answer within {patience_s} s; it may be stopped or overloaded: `shoal inspect {pid}` shows \
+         what it does"
     )]
     Silent {
         /// Process id of the supervisor.

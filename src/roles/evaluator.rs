@@ -229,8 +229,8 @@ impl<'a> Evaluator<'a> {
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
         let are_better = found.and_then(low) > self.best.and_then(low);
-        // The best weights may have a higher lower end of the 95 % interval, and still not prove the goal with the smaller error that a later
-        // attempt is granted: then what solved the task is kept instead.
+        // The best weights may have a higher lower end of the 95 % interval, and still not prove the goal with the
+        // smaller error that a later attempt is granted: then what solved the task is kept instead.
         if are_better || confirmation.confirms_goal && !best_would_confirm {
             let metadata = WeightsMetadata {
                 algorithm: run.algorithm.name().into(),

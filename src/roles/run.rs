@@ -50,8 +50,8 @@ pub enum RoleError {
     },
     /// No learner has the learners' state in its memory, and what they published of it is damaged.
     #[error(
-        "the learners' state in the run's shared memory is damaged: of version {version}, published last, nothing whole can be read; end the \
-         run and resume it from its last checkpoint"
+        "the learners' state in the run's shared memory is damaged: of version {version}, published last, nothing whole can be \
+         read; end the run and resume it from its last checkpoint"
     )]
     StateLost {
         /// The version.

@@ -32,9 +32,10 @@ table! {
         stop_wall_s: Option<f64> = None, positive(), "seconds";
         /// Whether a run that was killed, or gave up, goes on when the same command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";
-        /// Begin with what another run has learned: its folder, for its newest checkpoint, or that of one of its checkpoints. Of the same
-        /// algorithm, layers and shapes (docs/resume.md).
-        start_from: Option<String> = None, Limits::Text { form: "the folder of a run or of a checkpoint", accepts: |path| !path.is_empty() }, "";
+        /// What a new run begins with: the folder of another run, whose newest checkpoint is taken, or of one of its checkpoints.
+        /// Algorithm, layers and shapes must be the same (docs/resume.md).
+        start_from: Option<String> = None,
+            Limits::Text { form: "the folder of a run or of a checkpoint", accepts: |path| !path.is_empty() }, "";
         /// Time between two lines of `metrics.jsonl`, of which there are five a second at most.
         metrics_interval_s: f64 = 1.0, positive_up_to(3_600.0), "seconds";
     }

@@ -56,8 +56,8 @@ fn check(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
     let lacks_a_part = |(module, name): (&str, &str)| module.is_empty() || name.is_empty();
     let reason = match request.id.split_once(':') {
         Some(("gymnasium", rest)) if rest.is_empty() || rest.rsplit_once(':').is_some_and(lacks_a_part) => {
-            "write the id of an environment after the colon, such as gymnasium:CartPole-v1, or the module that registers it and its id, such \
-             as gymnasium:my_tasks:MyTask-v0"
+            "write the id of an environment after the colon, such as gymnasium:CartPole-v1, or the module that registers it and its \
+             id, such as gymnasium:my_tasks:MyTask-v0"
         }
         Some(("python", rest)) if rest.rsplit_once(':').is_none_or(lacks_a_part) => {
             "write a module or file and a class after the colon, such as python:my_task:MyTask or python:tasks/my_task.py:MyTask"

@@ -31,8 +31,8 @@ pub enum PlayError {
     },
     /// The run has saved its best weights and not its last.
     #[error(
-        "the run in {} has not saved its last weights yet: it does when it ends. `--weights best` plays the best so far, and a run that was \
-         killed goes on with `shoal resume`",
+        "the run in {} has not saved its last weights yet: it does when it ends. `--weights best` plays the best so far, and a run \
+         that was killed goes on with `shoal resume`",
         folder.display()
     )]
     NoLastWeights {
@@ -66,8 +66,8 @@ pub enum PlayError {
     /// The weights are of another network or scaling, or of an environment that shows or takes something else.
     #[error(
         "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here: it was trained with another \
-         network, with observations scaled or not, or with other options of the environment, which the folder of its run has (name that, or \
-         the file in it), or with another version of it"
+         network, with observations scaled or not, or with other options of the environment, which the folder of its run has (name \
+         that, or the file in it), or with another version of it"
     )]
     Shape {
         /// Weights file.

@@ -128,7 +128,8 @@ impl Hang {
         let advice = match self.role {
             Role::Visualizer => {
                 format!(
-                    "it may be for {VISUALIZER_PATIENCE_FACTOR} times machine.hang_timeout_s; if it needs longer, raise that above {limit_s}"
+                    "it may be for {VISUALIZER_PATIENCE_FACTOR} times machine.hang_timeout_s; if it needs longer, raise that above \
+                     {limit_s}"
                 )
             }
             _ => format!("if it needs longer, raise machine.hang_timeout_s above {limit_s}"),
@@ -209,7 +210,8 @@ mod tests {
     fn a_stack_is_read_without_the_frames_that_are_not_the_users() {
         let file = StackFile::create().unwrap();
         assert_eq!(file.text(), "");
-        let stack = "Fatal Python error: Aborted\n\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in step\n\nExtension modules: a\n";
+        let stack = "Fatal Python error: Aborted\n\n  File \"task.py\", line 3 in wait\n  File \"<shoal>\", line 9 in \
+         step\n\nExtension modules: a\n";
         File::from(file.for_process().unwrap()).write_all(stack.as_bytes()).unwrap();
         assert_eq!(file.text(), "Fatal Python error: Aborted\n  File \"task.py\", line 3 in wait");
     }

@@ -180,9 +180,9 @@ impl Prepared {
         Ok(Self { loaded, catalogue, environment, software, algorithms, planned, ranges, started })
     }
 
-    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint that it begins with, which
-    /// Python, and where modules of the user's own are searched. What starts from its configuration later, from elsewhere, then begins the
-    /// same run.
+    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint
+    /// that it begins with, which Python, and where modules of the user's own are searched. What starts from its
+    /// configuration later, from elsewhere, then begins the same run.
     ///
     /// # Errors
     /// There is no such checkpoint or no Python that fits, or the name of a folder has a colon in it or is no UTF-8.

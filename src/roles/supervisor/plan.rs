@@ -236,8 +236,8 @@ impl Plan {
             _ => "set network.convolutions".to_owned(),
         };
         Some(format!(
-            "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions take {}, \
-             and learning from pixels this way rarely works; {advice}",
+            "observations are images of {} bytes, and dense layers alone take them as {} separate numbers: the replay's transitions \
+             take {}, and learning from pixels this way rarely works; {advice}",
             lengths(observation),
             observation.len(),
             self.size_of_rows()
@@ -248,8 +248,8 @@ impl Plan {
         let looks_like_one = observation.shape.len() == 3 && observation.len() >= LEAST_IMAGE_BYTES;
         (observation.element == ValueType::F32 && looks_like_one).then(|| {
             format!(
-                "observations are {} floats: the replay's transitions take {}, and a quarter of that where an environment gives its images as \
-                 bytes (uint8, from 0 to 255)",
+                "observations are {} floats: the replay's transitions take {}, and a quarter of that where an environment gives its \
+                 images as bytes (uint8, from 0 to 255)",
                 lengths(observation),
                 self.size_of_rows()
             )

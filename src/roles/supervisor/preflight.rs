@@ -23,8 +23,8 @@ use crate::telemetry::RunFolder;
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk; what a new run starts from; of a run that goes on, its folder, and all of its replay, which may take a while. Whether
-    /// it goes on, and where, or what it starts from, is added to the plan.
+    /// room on its disk; what a new run starts from; of a run that goes on, its folder, and all of its replay, which
+    /// may take a while. Whether it goes on, and where, or what it starts from, is added to the plan.
     ///
     /// # Errors
     /// The first that fails, with its key and place.

@@ -48,8 +48,8 @@ fn small_shares(config: &Config) -> Option<String> {
     let each = config.transitions_per_learner(learners);
     (config.learner.split == Split::None && learners > 1 && each < LEAST_TRANSITIONS_PER_LEARNER).then(|| {
         format!(
-            "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} they hardly \
-             do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"
+            "each of {learners} learners computes {each} transitions of an update; with less than {LEAST_TRANSITIONS_PER_LEARNER} \
+             they hardly do more updates than one: set learner.count=1, or raise learner.batch_size to learn from more at once"
         )
     })
 }
@@ -109,8 +109,12 @@ fn slow_target(config: &Config) -> Option<String> {
     let usual = as_usual.target_networks(algorithm).interval_updates;
     let behind = interval as f64 / tau;
     (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
-        let remedy = if interval > usual { format!("algorithm.target_interval_updates={usual}") } else { "algorithm.target_tau=0.005".to_owned() };
-        format!("target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; {remedy} is usual")
+        let remedy = match interval > usual {
+            true => format!("algorithm.target_interval_updates={usual}"),
+            false => "algorithm.target_tau=0.005".to_owned(),
+        };
+        format!("target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; \
+         {remedy} is usual")
     })
 }
 

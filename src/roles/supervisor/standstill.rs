@@ -66,7 +66,8 @@ impl Standstill {
         Some(match self.take_note(Instant::now(), counts, is_excused, pause)? {
             News::StandsStill(silent) => (
                 format!(
-                    "nothing has advanced for {:.0} s, no environment step, insert, sample or update, although every process gives signs of life",
+                    "nothing has advanced for {:.0} s, no environment step, insert, sample or update, although every process gives \
+                     signs of life",
                     silent.as_secs_f64()
                 ),
                 explain(segment),

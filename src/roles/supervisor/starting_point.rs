@@ -28,8 +28,8 @@ pub(super) enum StartError {
     Home,
     /// Weights alone.
     #[error(
-        "a file of weights holds a policy, and not all that learning goes on from (targets, critics, the optimizer); name the folder of its \
-         run, or that of a checkpoint"
+        "a file of weights holds a policy, and not all that learning goes on from (targets, critics, the optimizer); name the \
+         folder of its run, or that of a checkpoint"
     )]
     Weights,
     /// Something else.
@@ -63,7 +63,8 @@ pub(super) enum StartError {
     OtherSettings(Vec<String>),
     /// Other observations or actions.
     #[error(
-        "what it holds was learned from {learned} in {}, and {} has {begins}; name a run in an environment with the same observations and actions",
+        "what it holds was learned from {learned} in {}, and {} has {begins}; name a run in an environment with the same \
+         observations and actions",
         environments[0], environments[1]
     )]
     OtherSpaces {
@@ -171,8 +172,8 @@ impl StartingPoint {
         different.map_or(Ok(()), |(what, learned, begins)| Err(StartError::OtherLength { what, learned, begins }))
     }
 
-    /// Refuse other observations and actions: the rows of the checkpoint's run, with its own settings, would be others in the environment of
-    /// this `run`.
+    /// Refuse other observations and actions: the rows of the checkpoint's run, with its own settings, would be
+    /// others in the environment of this `run`.
     fn check_spaces(&self, learned: &Config, run: &Prepared) -> Result<(), StartError> {
         let manifest = self.checkpoint.manifest();
         let Ok(algorithm) = run.catalogue.algorithms().build(learned, &run.environment) else { return Ok(()) };

@@ -112,9 +112,9 @@ fn learners_that_wait_for_computing_actors_are_told_of_idle_cores() {
     assert_eq!(verdict.bottleneck, Bottleneck::Actors);
     assert_eq!(
         verdict.to_string(),
-        "actor-bound: learners waited 60 % of their time for new transitions, actors 2 % (actors: 70 % stepping environments, on a core 98 % \
-         of their time); set actor.count=7 (now 4): 2.68 of 7 cores were idle; or set replay.samples_per_insert=64 (now 32): more updates \
-         for the same environment steps; each transition is learned from more often, which changes what is learned"
+        "actor-bound: learners waited 60 % of their time for new transitions, actors 2 % (actors: 70 % stepping environments, on a \
+         core 98 % of their time); set actor.count=7 (now 4): 2.68 of 7 cores were idle; or set replay.samples_per_insert=64 (now \
+         32): more updates for the same environment steps; each transition is learned from more often, which changes what is learned"
     );
 }
 

@@ -42,7 +42,10 @@ pub enum ResumeError {
         folder: PathBuf,
     },
     /// The run is not kept in memory.
-    #[error("the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint", folder.display(), word(folder))]
+    #[error(
+        "the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint",
+        folder.display(), word(folder)
+    )]
     NotKept {
         /// Folder of the run.
         folder: PathBuf,
@@ -113,8 +116,8 @@ pub enum ResumeError {
     },
     /// The run has taken as long as it may.
     #[error(
-        "the run in {} has come to {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of them by \
-         `--set run.stop_wall_s=NUMBER`",
+        "the run in {} has come to {wall_s:.1} s, and run.stop_wall_s is {limit_s}: there is nothing left to do; go on with more of \
+         them by `--set run.stop_wall_s=NUMBER`",
         folder.display()
     )]
     OutOfTime {
@@ -138,14 +141,19 @@ pub enum ResumeError {
         goal: f64,
     },
     /// Keys were changed that decide what a checkpoint holds.
-    #[error("a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run for that (where run.resume is \"auto\": with run.resume=never, or another run.name)", keys.join(", "))]
+    #[error(
+        "a run cannot go on with another {}: what its checkpoint holds would no longer fit, or mean something else; start a new run \
+         for that (where run.resume is \"auto\": with run.resume=never, or another run.name)",
+        keys.join(", ")
+    )]
     Fixed {
         /// Their paths.
         keys: Vec<String>,
     },
     /// It has begun long ago.
     #[error(
-        "the run in {} has begun, and run.start_from is what a run begins with; start a new run: `shoal train {} --set run.start_from=CHECKPOINT`",
+        "the run in {} has begun, and run.start_from is what a run begins with; start a new run: `shoal train {} --set \
+         run.start_from=CHECKPOINT`",
         folder.display(), word(&folder.join("config.toml"))
     )]
     HasStarted {
@@ -153,7 +161,11 @@ pub enum ResumeError {
         folder: PathBuf,
     },
     /// The segment would have other sizes than the one that was saved.
-    #[error("the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the configuration that wrote it", path.display())]
+    #[error(
+        "the checkpoint {} was written with {what} {found}, and this run would have {expected}; go on with the version and the \
+         configuration that wrote it",
+        path.display()
+    )]
     OtherShape {
         /// Folder of the checkpoint.
         path: PathBuf,

@@ -33,8 +33,8 @@ impl Session {
     /// Allocate everything and fork every process of the plan.
     ///
     /// # Errors
-    /// The registry cannot be used; the folder of the run, its files or its memory cannot be made; what it starts from does not fit; what it
-    /// goes on from is damaged, or others have it; or a process cannot be started.
+    /// The registry cannot be used; the folder of the run, its files or its memory cannot be made; what it starts
+    /// from does not fit; what it goes on from is damaged, or others have it; or a process cannot be started.
     pub fn start(
         mut prepared: Prepared,
         plan: Plan,
