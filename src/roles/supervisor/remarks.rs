@@ -113,8 +113,10 @@ fn slow_target(config: &Config) -> Option<String> {
             true => format!("algorithm.target_interval_updates={usual}"),
             false => "algorithm.target_tau=0.005".to_owned(),
         };
-        format!("target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; \
-         {remedy} is usual")
+        format!(
+            "target networks that take over {tau} of the learned ones every {interval} updates are {behind:.0} updates behind; \
+             {remedy} is usual"
+        )
     })
 }
 
