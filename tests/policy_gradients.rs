@@ -7,7 +7,7 @@ mod appo;
 mod auto_encoder;
 #[path = "policy_gradients/case.rs"]
 mod case;
-#[path = "policy_gradients/own_value.rs"]
-mod own_value;
 #[path = "policy_gradients/ppo.rs"]
 mod ppo;
+#[path = "policy_gradients/value_network.rs"]
+mod value_network;

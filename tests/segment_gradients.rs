@@ -54,7 +54,7 @@ impl<'r> Learners<'r> {
     }
 
     /// See to a learner whose end has been waited for, as the supervisor does.
-    fn bury(&mut self, number: usize) {
+    fn remove(&mut self, number: usize) {
         self.membership.remove(number).store(self.run.segment.control().membership());
         self.run.segment.control().signal_progress();
         self.family.repair_patiently(number);
@@ -62,7 +62,7 @@ impl<'r> Learners<'r> {
 
     fn kill(&mut self, number: usize) {
         self.family.kill(&[number]);
-        self.bury(number);
+        self.remove(number);
     }
 
     /// Stop learner `number` where it is in nobody's way but the other learners': else a supervisor would have to kill
@@ -229,7 +229,7 @@ fn when_all_are_dead_the_first_replacement_leads_from_the_newest_state() {
     learners.await_updates(250);
     let before = learners.updates();
     learners.family.kill(&[0, 1, 2]);
-    (0..LEARNERS).for_each(|number| learners.bury(number));
+    (0..LEARNERS).for_each(|number| learners.remove(number));
     for number in [2, 0, 1] {
         learners.add(number, MadeUp { most_lost: SNAPSHOT_INTERVAL_UPDATES, ..MadeUp::default() });
     }

@@ -43,7 +43,8 @@ pub(super) struct ActorCritic {
 
 impl ActorCritic {
     /// # Errors
-    /// The actions are not continuous, actors are to compute priorities, or a network cannot be built.
+    /// The actions are not continuous, actors are to compute priorities, no device has the
+    /// configured name, or a network cannot be built.
     pub(super) fn new(kind: Kind, config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let action_elements = continuous_actions(kind.name, environment)?;
         if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {

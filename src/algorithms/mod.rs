@@ -112,7 +112,7 @@ pub trait Algorithm {
 
 /// Acting: from observations to a network's outputs, and from these to actions.
 pub trait Policy: Send {
-    /// The network that acts: that of [`Algorithm::network`].
+    /// The network that acts: that of [`Algorithm::network`]. Only the provided methods ask for it.
     fn network(&mut self) -> &mut dyn Network;
 
     /// Use these published values from now on.

@@ -18,7 +18,7 @@ pub struct Batch {
     pub weights: Vec<f32>,
     /// The largest of the weights.
     pub largest_weight: f32,
-    /// Number of the batch among those of its learner, from 1 on, if it was prepared ahead with a number; otherwise 0.
+    /// Number of the batch among those of its learner, from 1 on, if `Learning::prepare` numbers batches; otherwise 0.
     pub(crate) number: u64,
     /// Number of transitions that the rate limiter counts once the batch is drawn.
     counted: usize,

@@ -165,8 +165,8 @@ impl<'a> Control<'a> {
 
     /// Transitions drawn, as the rate limiter counts them.
     // Relaxed: a reader that comes between the two words of a batch is off by the part of that batch that does not
-    // count, and by the batches that are drawn between its two loads. Never below 0, which a death between the two
-    // words of a replay's first batch would leave.
+    // count, and by the batches that are drawn between its two loads. Never below 0, which a replay's first batch
+    // between the two loads would make of it.
     pub fn counted_samples(self) -> u64 {
         let sampled = self.sampled().load(Ordering::Relaxed);
         let counted = sampled.wrapping_sub(self.samples_beyond().load(Ordering::Relaxed));

@@ -392,8 +392,8 @@ impl<'a> ProcessSlot<'a> {
         Counters::new(&self.words[COUNTERS..])
     }
 
-    /// Wait while the gate is closed, then announce that this process is inside an operation, which may change the
-    /// tree or the store.
+    /// Announce that this process is inside an operation, which may change the tree or the store, once the gate is
+    /// open: while it is closed, wait.
     ///
     /// A repairer closes the gate and then looks for processes inside; a process announces that it is inside and then
     /// looks at the gate. SeqCst on all four accesses guarantees that at least one sees the other.

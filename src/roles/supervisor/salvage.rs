@@ -147,7 +147,7 @@ impl Salvage<'_> {
     /// not possible; returns whether all were.
     fn repair(&self, segment: &Segment) -> bool {
         let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
-        // A goodbye wakes nobody: the supervisor may have died before it saw the guest off.
+        // A process that announces that it leaves wakes nobody: the supervisor may have died before it saw the guest off.
         let left_by = |slot: ProcessSlot<'_>| {
             let owner = slot.owner();
             (owner.state() == SlotState::Live && is_guest(&slot.index()) && slot.is_leaving()).then_some(owner)

@@ -13,8 +13,8 @@ impl Session {
         // Requests are heard before anybody is seen off, and answered after: a process that leaves and knocks again
         // at once, or sends another, finds its place free.
         let knocks = self.attachments.hear();
-        // One at a time: a guest that said goodbye in the middle of an operation is one still while another is
-        // repaired after.
+        // One at a time: a guest that announced in the middle of an operation that it leaves still counts as one while
+        // another is repaired after.
         while let Some(left) = self.attachments.take_left(&self.segment) {
             self.disturb();
             // One that was refused by what it found here has told why where it was started.
