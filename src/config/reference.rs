@@ -15,8 +15,9 @@ A TOML file describes a run; `--set TABLE.KEY=VALUE` changes a key and wins over
 A key that neither sets has its default. `\"none\"` stands for an absent value,
 and `\"auto\"` for a number that is chosen for the machine when the run begins.
 
-What is wrong is refused all at once, each error with its place: unknown keys, values of another type or outside their limits,
-keys that have no effect on the chosen algorithm, and a `--set` of a key that another key leaves without effect.
+What is wrong is refused all at once, each error with its place: unknown keys,
+values of another type or outside their limits, keys that have no effect on the chosen algorithm,
+and a `--set` of a key that another key leaves without effect.
 
 A complete file follows. Saved as `task.toml`, it is trained by `shoal train task.toml`.
 Only `environment.id` has no default:
