@@ -174,6 +174,14 @@ fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
 }
 
 #[test]
+fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
+    let mut run = start_faulty("crash in close", "", &["actor.count=0", "run.stop_env_steps=400"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert!(run.log().contains("nothing of the run is lost"), "{}", run.log());
+    run.assert_nothing_left();
+}
+
+#[test]
 fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     let closing = failure_of(start_faulty("exit", "", &[]));
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");

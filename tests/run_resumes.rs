@@ -428,7 +428,7 @@ fn a_report_says_from_where_its_run_goes_on_if_that_is_behind_its_end() {
     run.wait_for("more steps", |line| number(line, "env_steps") > saved + 1000);
     run.end_by(Signal::SIGTERM);
     let said = run.output().replace(',', "");
-    assert!(said.contains(&format!("  # from {saved} steps: nothing was saved since\n")), "{said}");
+    assert!(said.contains(&format!("\n            from {saved} steps: nothing was saved since\n")), "{said}");
 }
 
 #[test]

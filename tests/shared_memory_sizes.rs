@@ -67,7 +67,7 @@ fn what_dead_runs_have_left_is_not_in_the_way_of_the_next() {
         }
         assert_eq!(segments_of(run.pid()).len(), 1, "nobody was there to remove it");
         let check = run.plan_to_resume();
-        assert!(check.contains("goes on from checkpoint"), "{check}");
+        assert!(check.contains("goes on from checkpoint") && check.contains("that a dead run had left"), "{check}");
         run.resume(&[]);
         run.wait_for_log("goes on from checkpoint");
         // The sentinel frees its memory only after the next one has begun to wait for that.

@@ -65,7 +65,7 @@ fn states(segment: &Segment) -> Vec<Vec<u32>> {
 /// A segment as that of `run`, with what `checkpoint` gives to a run that begins.
 fn begun_with(checkpoint: &Path, run: &Segment) -> Segment {
     let segment = Segment::create_private(run.layout().clone(), &run.description().unwrap()).unwrap();
-    RunCheckpoint::open(checkpoint).unwrap().begin(&segment).unwrap();
+    RunCheckpoint::open_to_begin(checkpoint).unwrap().learned().unwrap().put_into(&segment).unwrap();
     segment
 }
 
@@ -98,15 +98,19 @@ fn a_run_that_starts_from_one_that_plays_well_does_so_in_its_first_evaluation_an
 
 #[test]
 fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin_anew() {
-    let source = learned(&[]);
-    let run = ended(start(&["actor.count=0", "run.stop_env_steps=100", &from(&source)]));
+    let source = learned(&["checkpoint.replay=always"]);
+    // Nothing of these is taken.
+    std::fs::remove_file(newest(&source).join("replay.shoal")).unwrap();
+    let few_steps = ["actor.count=0", "run.stop_env_steps=100", "checkpoint.synchronous_interval_steps=100"];
+    let run = ended(start(&[&few_steps[..], &[&from(&source)]].concat()));
     assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
     let last = run.metrics().pop().unwrap();
     assert!(number(&last, "env_steps") < 200 && number(&last, "updates") == 0 && number(&last, "replay_size") < 200, "{last}");
     assert!(run.log().contains(&format!("starts from {}: ", newest(&source).display())), "{}", run.log());
     assert_eq!(config_of(&run).run.start_from.as_deref(), newest(&source).to_str(), "`runs/latest` would lead to another soon");
-    // One that is over before its first step has these weights, too.
-    let mut run = start(&["run.stop_wall_s=0.001", &from(&source)]);
+    // One that is over before its first step has these weights, too; and what has begun with them has learned something before its first
+    // update.
+    let mut run = start(&["run.stop_wall_s=0.001", &from(&run)]);
     assert!(run.wait().success(), "{}", run.output());
     assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
 }
@@ -204,12 +208,15 @@ fn what_does_not_fit_is_refused_at_the_key_by_what_differs_and_nothing_is_writte
     let fresh = ended(start(&["run.stop_env_steps=100", "checkpoint.interval_s=600"]));
     let without = ended(start(&["run.stop_env_steps=100"]));
     let path = |path: &Path| format!("run.start_from={:?}", path.display().to_string());
+    let damaged = tempfile::tempdir().unwrap();
+    ["run.json", "config.toml"].iter().for_each(|name| std::fs::write(damaged.path().join(name), "").unwrap());
     let run = path(&source.run_folder());
     for (changes, told) in [
         (&["run.start_from=nowhere"][..], "it cannot be found (entity not found); name the folder of a run, such as runs/latest"),
         (&["run.start_from=~/runs/latest"], "no shell has expanded this \"~\""),
         (&["run.start_from="], "must be the folder of a run or of a checkpoint, or \"none\""),
         (&[&path(folder.path())], "neither the folder of a run nor that of a checkpoint"),
+        (&[&path(damaged.path())], "name one of the checkpoints in that folder"),
         (&[&path(&source.run_folder().join("weights/last.safetensors"))], "a file of weights holds a policy, and not all that learning"),
         (&[&path(&without.run_folder())], "no complete checkpoint: one is written each checkpoint.interval_s"),
         (&[&path(&fresh.run_folder())], "before the first update, and has learned nothing"),
@@ -261,6 +268,7 @@ fn a_run_that_has_started_from_another_goes_on_without_it() {
     assert!(!run.wait().success());
     let refused = run.output();
     assert!(refused.contains("has begun, and run.start_from is what a run begins with; start a new run: `shoal train "), "{refused}");
+    assert!(refused.contains("with run.resume=never, or another run.name"), "the same command goes on with this one: {refused}");
     run.resume(&["--check"]);
     assert!(run.wait().success(), "{}", run.output());
     let before = run.log().len();

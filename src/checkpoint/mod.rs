@@ -19,5 +19,5 @@ pub use error::{CheckpointError, WeightsError};
 pub use policy_saver::{PolicySaver, Unsaved};
 pub use replay_file::{ReplayFile, ReplayFileError, write as write_replay};
 pub use room::free_bytes;
-pub use run_checkpoint::{Content, Manifest, RowsIn, RunCheckpoint};
+pub use run_checkpoint::{Content, Learned, Manifest, RowsIn, RunCheckpoint};
 pub use weights::{PolicyWeights, WeightsEvaluation, WeightsMetadata};

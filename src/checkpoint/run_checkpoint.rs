@@ -214,9 +214,22 @@ impl RunCheckpoint {
     /// # Errors
     /// It is none, is damaged, or was written by a later version.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        Self::open_for(path, |_| true)
+    }
+
+    /// Open the checkpoint in the folder `path` for a run that begins with what was learned. It takes neither rows nor the best weights:
+    /// these may be gone.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_begin(path: &Path) -> Result<Self, CheckpointError> {
+        Self::open_for(path, |name| name != REPLAY && name != BEST)
+    }
+
+    fn open_for(path: &Path, is_taken: impl Fn(&str) -> bool) -> Result<Self, CheckpointError> {
         let damaged = |problem: String| CheckpointError::Damaged { path: path.into(), problem };
         let manifest = Self::manifest_in(path)?;
-        for FileEntry { name, bytes, crc32c } in &manifest.files {
+        for FileEntry { name, bytes, crc32c } in manifest.files.iter().filter(|file| is_taken(&file.name)) {
             let found = checksum(&path.join(name), crc32c.is_some()).map_err(|error| damaged(format!("`{name}`: {error}")))?;
             if found.0 != *bytes {
                 return Err(damaged(format!("`{name}` has {} bytes, and had {bytes}", found.0)));
@@ -309,7 +322,8 @@ impl RunCheckpoint {
         rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
     ) -> Result<(), CheckpointError> {
-        let mut state = self.state_for(segment)?;
+        let mut state = self.state()?;
+        check_fits(&state, segment, &self.path)?;
         match rows {
             RowsIn::Checkpoint if self.has_replay() => ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?,
             RowsIn::Segment => {}
@@ -319,28 +333,22 @@ impl RunCheckpoint {
         Ok(())
     }
 
-    /// Put what was learned into `segment`, of a run that begins and that nobody uses yet: what learners keep and
-    /// publish, and what inputs are scaled with.
+    /// What was learned, for runs that begin: what learners keep and publish, and what inputs are scaled with.
     ///
     /// # Errors
-    /// A file is damaged, or of another shape than the segment.
-    pub fn begin(&self, segment: &Segment) -> Result<(), CheckpointError> {
-        self.state_for(segment)?.begin(segment);
-        Ok(())
+    /// A file is damaged.
+    pub fn learned(&self) -> Result<Learned, CheckpointError> {
+        Ok(Learned { path: self.path.clone(), state: self.state()? })
     }
 
-    /// Everything but rows and frames, which fits `segment`.
-    fn state_for(&self, segment: &Segment) -> Result<SegmentState, CheckpointError> {
-        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
+    /// Everything but rows and frames.
+    fn state(&self) -> Result<SegmentState, CheckpointError> {
         let path = self.path.join(STATE);
         let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
         let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
         let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
-        let (state, _) = decoded.map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))?;
-        if !state.fits(segment) {
-            return Err(damaged(format!("what learners had published in `{STATE}` is of another length than this run's")));
-        }
-        Ok(state)
+        let damaged = |error| CheckpointError::Damaged { path: self.path.clone(), problem: format!("`{STATE}` cannot be read ({error})") };
+        decoded.map(|(state, _)| state).map_err(damaged)
     }
 
     /// Make the best weights of that moment those at `path`, if there were any then; else there are none.
@@ -363,6 +371,30 @@ impl RunCheckpoint {
     pub fn has_replay(&self) -> bool {
         self.manifest.files.iter().any(|file| file.name == REPLAY)
     }
+}
+
+/// What a run had learned when a checkpoint of it was written, read from that.
+pub struct Learned {
+    path: PathBuf,
+    state: SegmentState,
+}
+
+impl Learned {
+    /// Put it into `segment`, of a run that begins and that nobody uses yet.
+    ///
+    /// # Errors
+    /// It is of another shape than the segment.
+    pub fn put_into(&self, segment: &Segment) -> Result<(), CheckpointError> {
+        check_fits(&self.state, segment, &self.path)?;
+        self.state.begin(segment);
+        Ok(())
+    }
+}
+
+/// Refuse the `state` of the checkpoint in `path` if it does not fit `segment`.
+fn check_fits(state: &SegmentState, segment: &Segment, path: &Path) -> Result<(), CheckpointError> {
+    let problem = || format!("what learners had published in `{STATE}` is of another length than this run's");
+    if state.fits(segment) { Ok(()) } else { Err(CheckpointError::Damaged { path: path.into(), problem: problem() }) }
 }
 
 /// Length of a file and, if `summed`, its CRC-32C.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
+use super::idle;
 use super::load::is_same;
 use super::overrides;
 use super::schema::Config;
@@ -89,7 +90,9 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
 /// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin
 /// with what it has learned, and must not.
 pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> {
-    let is_learned = |table: &str, path: &str| LEARNED.contains(&table) || LEARNED.contains(&path);
+    // A line that rests in either file has decided nothing.
+    let rests = |path: &str| [learned, begins].iter().all(|config| idle::reason(path, config).is_some());
+    let is_learned = |table: &str, path: &str| (LEARNED.contains(&table) || LEARNED.contains(&path)) && !rests(path);
     let (learned, begins) = (keys(learned, is_learned), keys(begins, is_learned));
     learned.into_iter().filter(|(path, value)| begins.get(path) != Some(value)).map(|(path, value)| format!("{path}={value}")).collect()
 }
@@ -142,6 +145,7 @@ mod tests {
         let learned = Config::for_environment("CartPole-v1");
         let mut begins = Config::for_environment("Acrobot-v1");
         (begins.algorithm.gamma, begins.algorithm.n_step, begins.replay.capacity) = (0.5, 3, 7_000);
+        begins.auto_encoder.latent += 1;
         assert_eq!(settings_to_begin_with(&learned, &begins), Vec::<String>::new());
         (begins.network.hidden, begins.algorithm.normalise_rewards) = (vec![7], true);
         assert_eq!(settings_to_begin_with(&learned, &begins), ["algorithm.normalise_rewards=false", "network.hidden=[256, 256]"]);

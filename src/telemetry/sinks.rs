@@ -24,7 +24,6 @@ use super::summary::{EvaluatedWeights, StopReason, Summary};
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
-use crate::readable::grouped;
 
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -249,12 +248,8 @@ impl Sinks {
             charts: self.folder.charts(),
             losses: self.losses(),
             play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
-            resume: saved_env_steps.and_then(|saved| {
-                let command = Program::current().resume(self.folder.path(), change)?;
-                // A comment of the shell, so that the line can be typed as it is.
-                let loss = format!("  # from {} steps: nothing was saved since", grouped(saved));
-                Some(command + if saved < snapshot.env_steps { &loss } else { "" })
-            }),
+            resume: saved_env_steps.and_then(|_| Program::current().resume(self.folder.path(), change)),
+            resumes_from: saved_env_steps.filter(|&saved| saved < snapshot.env_steps),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();
         let finished = Finished { at: Timestamp::now(), reason: summary.reason.to_string(), summary: figures };

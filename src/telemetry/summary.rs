@@ -180,6 +180,8 @@ pub struct Summary {
     pub play: Option<String>,
     /// The command that goes on with the run; `None` if it is solved, has no checkpoint, or cannot go on from one.
     pub resume: Option<String>,
+    /// Environment steps of the checkpoint from which that goes on, if others came after it.
+    pub resumes_from: Option<u64>,
 }
 
 impl Summary {
@@ -260,6 +262,10 @@ impl fmt::Display for Summary {
         }
         if let Some(command) = &self.resume {
             line("go on", command.clone())?;
+            // No comment behind the command: not every shell takes one where commands are typed.
+            if let Some(saved) = self.resumes_from {
+                line("", format!("from {} steps: nothing was saved since", grouped(saved)))?;
+            }
         }
         Ok(())
     }

@@ -186,6 +186,11 @@ impl Plan {
         self.notes.push(Note::Remark(remark));
     }
 
+    /// What was removed for the run, for people.
+    pub(super) fn removals(&self) -> Vec<String> {
+        self.swept.iter().map(|name| format!("removed the segment {name} that a dead run had left")).collect()
+    }
+
     fn warnings(&self) -> impl Iterator<Item = &String> {
         self.notes.iter().filter_map(|note| match note {
             Note::Warning(warning) => Some(warning),

@@ -29,6 +29,7 @@ impl Prepared {
     /// # Errors
     /// The first that fails, with its key and place.
     pub fn check(&self, plan: &mut Plan, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
+        plan.removals().into_iter().for_each(|removal| plan.remark(removal));
         match resumption {
             Some(resumption) => {
                 plan.set_run_folder(resumption.folder().path());

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::{Prepared, SupervisorError, refuse};
-use crate::checkpoint::{CheckpointError, Checkpoints, RunCheckpoint};
+use crate::checkpoint::{CheckpointError, Checkpoints, Learned, RunCheckpoint};
+use crate::config::schema::Split;
 use crate::config::{Config, Loaded, Resume, settings_to_begin_with};
 use crate::segment::Segment;
 use crate::segment::description::FieldDescription;
-use crate::telemetry::RunFolder;
+use crate::telemetry::{RunFolder, TelemetryError};
 
 /// What a new run begins with.
 pub(super) struct StartingPoint {
     checkpoint: RunCheckpoint,
+    /// Read before anything is made for the run: the other one may remove its checkpoint at any time.
+    learned: Learned,
 }
 
 /// Why a run cannot begin with what another has learned. The value of the key is shown beside it.
@@ -35,6 +38,9 @@ pub(super) enum StartError {
     /// Something else.
     #[error("this is neither the folder of a run nor that of a checkpoint; name one of these, such as runs/latest")]
     Neither,
+    /// A run whose records are damaged, say.
+    #[error("{0}; name one of the checkpoints in that folder")]
+    Run(TelemetryError),
     /// A run without any.
     #[error(
         "this run has no complete checkpoint: one is written each checkpoint.interval_s (each checkpoint.synchronous_interval_steps where \
@@ -121,7 +127,8 @@ fn checkpoint_at(path: &Path) -> Result<PathBuf, StartError> {
     match RunFolder::open(&real) {
         Ok(run) => Checkpoints::new(run.checkpoints()).list().pop().ok_or(StartError::NoneYet),
         Err(_) if real.extension().is_some_and(|ending| ending == "safetensors") => Err(StartError::Weights),
-        Err(_) => Err(StartError::Neither),
+        Err(TelemetryError::NotARunFolder { .. }) => Err(StartError::Neither),
+        Err(error) => Err(StartError::Run(error)),
     }
 }
 
@@ -137,7 +144,8 @@ impl Prepared {
     pub(super) fn starting_point(&self) -> Result<Option<StartingPoint>, SupervisorError> {
         let Some(path) = &self.loaded.config.run.start_from else { return Ok(None) };
         let found = || {
-            let point = StartingPoint { checkpoint: RunCheckpoint::open(&checkpoint_at(Path::new(path))?)? };
+            let checkpoint = RunCheckpoint::open_to_begin(&checkpoint_at(Path::new(path))?)?;
+            let point = StartingPoint { learned: checkpoint.learned()?, checkpoint };
             point.check(self).map(|()| point)
         };
         found().map(Some).map_err(|error| about_start(&self.loaded, &error))
@@ -151,11 +159,13 @@ impl StartingPoint {
         if manifest.algorithm != config.algorithm.name {
             return Err(StartError::OtherAlgorithm { learned: manifest.algorithm.clone(), begins: config.algorithm.name.clone() });
         }
-        if manifest.updates == 0 {
+        // What cannot be read any more is a matter for the lengths.
+        let learned = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]).ok();
+        let began_with_another = learned.as_ref().is_some_and(|learned| learned.config.run.start_from.is_some());
+        if manifest.updates == 0 && !began_with_another {
             return Err(StartError::NothingLearned);
         }
-        // What cannot be read any more is a matter for the lengths.
-        if let Ok(learned) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) {
+        if let Some(learned) = learned {
             let settings = settings_to_begin_with(&learned.config, config);
             if !settings.is_empty() {
                 return Err(StartError::OtherSettings(settings));
@@ -163,7 +173,9 @@ impl StartingPoint {
             self.check_spaces(&learned.config, run)?;
         }
         let (layout, sizes) = (&manifest.layout, run.algorithm().sizes());
+        let handed_over = if config.learner.split == Split::None { 0 } else { run.algorithm().handed_over() };
         let lengths = [
+            ("values that one half hands to the other", layout.handed_over_values, handed_over),
             ("published values", layout.published_values, sizes.published),
             ("values of the learners' state", layout.learner_state_values, sizes.state),
             ("statistics", layout.statistics_values, run.algorithm().normalisation().statistics_values()),
@@ -187,8 +199,8 @@ impl StartingPoint {
     }
 
     /// Put what was learned into the `segment` of the run that `loaded` describes, which nobody uses yet.
-    pub(super) fn put_into(&self, segment: &Segment, loaded: &Loaded) -> Result<(), SupervisorError> {
-        self.checkpoint.begin(segment).map_err(|error| about_start(loaded, &error.into()))
+    pub(super) fn put_into(self, segment: &Segment, loaded: &Loaded) -> Result<(), SupervisorError> {
+        self.learned.put_into(segment).map_err(|error| about_start(loaded, &error.into()))
     }
 
     /// For people: what the run starts from.

@@ -70,6 +70,8 @@ class Faulty(gymnasium.Env):
     def close(self):
         if self.how == "close slowly":
             time.sleep(1)
+        if self.how == "crash in close" and self.steps > self.after:
+            os.abort()
 
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)

@@ -153,7 +153,7 @@ pub enum ResumeError {
     /// It has begun long ago.
     #[error(
         "the run in {} has begun, and run.start_from is what a run begins with; start a new run: `shoal train {} --set \
-         run.start_from=CHECKPOINT`",
+         run.start_from=CHECKPOINT` (where run.resume is \"auto\": with run.resume=never, or another run.name)",
         folder.display(), word(&folder.join("config.toml"))
     )]
     HasStarted {

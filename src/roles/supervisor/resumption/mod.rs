@@ -203,7 +203,7 @@ impl Resumption {
         Ok(goal.filter(|_| self.is_of_the_end()))
     }
 
-    /// Refuse a run that has reached its goal, or come to a limit of `config` that is no news to it if it was killed.
+    /// Refuse a run that has reached its goal, or come to a limit of `config`: a killed run only if it did not go by that limit before.
     fn check_end(&self, config: &Config) -> Result<(), ResumeError> {
         if let Some(goal) = self.goal_reached(config)? {
             return Err(ResumeError::Solved { folder: self.folder.path().into(), goal });

@@ -50,10 +50,11 @@ impl Session {
         let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
         let starting_point = if resumption.is_none() { prepared.starting_point()? } else { None };
         let registry = Registry::open()?;
-        let swept = plan.swept.clone();
+        let removals = plan.removals();
         registry.check_free(std::process::id())?;
-        let mut session = Self::allocate(prepared, plan, console, resumption, kept, starting_point.as_ref(), &registry)?;
-        session.tell_beginnings(resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe)), &swept);
+        let from = resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe));
+        let mut session = Self::allocate(prepared, plan, console, resumption, kept, starting_point, &registry)?;
+        session.tell_beginnings(from, &removals);
         session.limit = ProductsLimit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         if is_adopted {
@@ -82,7 +83,7 @@ impl Session {
         console: Console,
         resumption: Option<&Resumption>,
         kept: Option<KeptRun>,
-        starting_point: Option<&StartingPoint>,
+        starting_point: Option<StartingPoint>,
         registry: &Registry,
     ) -> Result<Self, SupervisorError> {
         let config = &prepared.loaded.config;
@@ -95,6 +96,7 @@ impl Session {
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, &folder);
         let segment = segment_for(&prepared, &plan, &description, kept)?;
+        // Gone afterwards, or every process that is forked would have what was read.
         if let Some(point) = starting_point {
             point.put_into(&segment, &prepared.loaded)?;
         }
@@ -148,7 +150,7 @@ impl Session {
     }
 
     /// Events of before the first process: what environments run on, from where the run goes on or starts, and what was cleared away.
-    fn tell_beginnings(&mut self, from: Option<String>, swept: &[String]) {
+    fn tell_beginnings(&mut self, from: Option<String>, removals: &[String]) {
         if !self.prepared.software.is_empty() {
             let versions: Vec<String> = self.prepared.software.iter().map(|(name, version)| format!("{name} {version}")).collect();
             // Only environments in Python have an interpreter.
@@ -159,8 +161,8 @@ impl Session {
         if let Some(from) = from {
             self.sinks.event(&from);
         }
-        for name in swept {
-            self.sinks.event(&format!("removed the segment {name} that a dead run had left"));
+        for removal in removals {
+            self.sinks.event(removal);
         }
     }
 

@@ -41,11 +41,11 @@ impl Session {
     pub(super) fn handle_exit(&mut self, index: usize, death: &Death) -> Result<(), SupervisorError> {
         let exit = self.repair_after_exit(index, death);
         let is_orderly = death.ending.is_orderly();
-        if exit.planned.role == Role::Synchronous && is_orderly && !exit.is_own_fault {
+        let has_done_all = exit.was_closing || is_orderly && !exit.is_own_fault;
+        if exit.planned.role == Role::Synchronous && has_done_all {
             // A stop signal may have come to this process alone, or to it first.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
             self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
-            return Ok(());
         }
         let dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {
