@@ -188,6 +188,16 @@ fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
 }
 
 #[test]
+fn a_file_that_python_cannot_read_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("typo.py"), "class Typo:\n    def step(self:\n        pass\n").unwrap();
+    let refused = refusal(&["environment.id=python:typo:Typo", &format!("environment.python_path={}", folder.path().display())]);
+    for part in ["SyntaxError: ", "typo.py\", line 2", "def step(self:"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+}
+
+#[test]
 fn a_constructor_or_first_step_that_hangs_is_given_up_with_its_stack() {
     for (how, calls) in [
         ("hang in its constructor", &["in hang\n", "in __init__"][..]),

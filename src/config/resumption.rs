@@ -90,8 +90,8 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
 /// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin
 /// with what it has learned, and must not.
 pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> {
-    // A line that rests in either file has decided nothing.
-    let rests = |path: &str| [learned, begins].iter().all(|config| idle::reason(path, config).is_some());
+    // A line that rests in what was learned has decided nothing.
+    let rests = |path: &str| idle::reason(path, learned).is_some();
     let is_learned = |table: &str, path: &str| (LEARNED.contains(&table) || LEARNED.contains(&path)) && !rests(path);
     let (learned, begins) = (keys(learned, is_learned), keys(begins, is_learned));
     learned.into_iter().filter(|(path, value)| begins.get(path) != Some(value)).map(|(path, value)| format!("{path}={value}")).collect()

@@ -59,8 +59,9 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["learner.batch_size", "replay.min_size", "adaptation.largest_batch"],
-        doc: "`learner.batch_size` is at most `replay.min_size`, so that the first batch need not repeat transitions.",
+        keys: &["adaptation.largest_batch", "learner.batch_size", "replay.min_size"],
+        doc: "`learner.batch_size` is at most `replay.min_size`, and so is `adaptation.largest_batch`, so that the first batch need not \
+              repeat transitions.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (batch_size, min_size) = (config.largest_batch(), config.replay.min_size);
@@ -530,7 +531,7 @@ fn outside(config: &Config, value: usize, low: usize, high: usize, keys: [&str; 
         return None;
     }
     if low > high {
-        return Some(format!("{low_key} {low} is above {high_key} {high}; exchange the two, or change one of them"));
+        return Some(format!("{low_key} {low} is above {high_key} {high}; change one of them so that {key} {value} lies between"));
     }
     let (end, limit) = if value < low { (low_key, low) } else { (high_key, high) };
     let side = if value < low { "below" } else { "above" };

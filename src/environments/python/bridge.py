@@ -402,11 +402,14 @@ def report(error):
     while frames is not None and frames.tb_frame.f_code.co_filename in CALLING_FILES:
         frames = frames.tb_next
     lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
+    # No call leads to it, and its own words come last, after its place.
+    is_syntax = isinstance(error, SyntaxError)
+    calls = traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)
     answer = {
         "kind": "raised",
-        "summary": lines[0] if lines else type(error).__name__,
+        "summary": lines[-1 if is_syntax else 0] if lines else type(error).__name__,
         "advice": "",
-        "traceback": "".join(traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)).rstrip() if frames else "",
+        "traceback": "".join(calls).rstrip() if frames or is_syntax else "",
     }
     errors = getattr(sys.modules.get("gymnasium"), "error", None)
     if isinstance(error, Refused):

@@ -213,10 +213,9 @@ impl CheckpointWriter {
         }
     }
 
-    /// Wait for the end of the checkpoint under way, and `say` when that takes long. A stop signal that comes
-    /// meanwhile gives the checkpoint up.
-    pub(super) fn wait(&mut self, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
-        let stops = system::stops();
+    /// Wait for the end of the checkpoint under way, and `say` when that takes long. Another stop signal than the
+    /// first `stops` gives the checkpoint up.
+    pub(super) fn wait(&mut self, stops: u32, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);

@@ -5,7 +5,7 @@ use super::{Prepared, SupervisorError, refuse};
 use crate::adaptation::{AdaptationError, Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
-use crate::config::{Config, Key, Loaded};
+use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
@@ -56,8 +56,11 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     if let Err(errors) = planned.validate() {
         let ends = start(&planned).flags();
         let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
-        let keys = "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch";
-        let message = format!("at the upper ends of its ranges, which {keys} say, {ends}: {}", problems.join("; "));
+        let keys = match planned.rows() {
+            Rows::Transitions => "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch",
+            Rows::Fragments => "adaptation.most_actors and adaptation.most_environments",
+        };
+        let message = format!("at the upper ends of its ranges, which {keys} limit, {ends}: {}", problems.join("; "));
         return Err(refuse(loaded.error_at("adaptation.enabled", message)));
     }
     // The run then stays the same if it goes on, or is started again, on a machine with other cores.

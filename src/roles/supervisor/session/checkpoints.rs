@@ -74,9 +74,9 @@ impl Session {
         }
     }
 
-    fn wait_for_checkpoint(&mut self) -> Option<Result<Written, Failed>> {
+    fn wait_for_checkpoint(&mut self, stops: u32) -> Option<Result<Written, Failed>> {
         let sinks = &mut self.sinks;
-        self.checkpoints.wait(|late| sinks.event(&late.to_string()))
+        self.checkpoints.wait(stops, |late| sinks.event(&late.to_string()))
     }
 
     fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
@@ -135,19 +135,17 @@ impl Session {
     /// Write the last checkpoint, which `begin` begins, and say what became of it. If the disk does not take it, it
     /// is tried for a while, until another stop signal comes.
     fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
+        let stops = system::stops();
         let attempt = |session: &mut Self| match begin(session) {
-            Ok(()) => session.wait_for_checkpoint(),
+            Ok(()) => session.wait_for_checkpoint(stops),
             Err(failed) => Some(Err(failed)),
         };
-        let stops = system::stops();
         let mut ended = attempt(self);
         if let Some(Err(Failed { message, is_of_disk: true, .. })) = &ended {
             self.sinks.event(&format!("{message}; the run waits up to {} s with its end", ROOM_PATIENCE.as_secs()));
             let deadline = Instant::now() + ROOM_PATIENCE;
             while matches!(&ended, Some(Err(failed)) if failed.is_of_disk) {
                 thread::sleep(ROOM_PAUSE);
-                // Looked at after the pause, in which most signals come: an attempt heeds only those that come
-                // while it is under way.
                 if Instant::now() >= deadline || system::stops() != stops {
                     break;
                 }
