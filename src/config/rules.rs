@@ -531,7 +531,7 @@ fn outside(config: &Config, value: usize, low: usize, high: usize, keys: [&str; 
         return None;
     }
     if low > high {
-        return Some(format!("{low_key} {low} is above {high_key} {high}; change one of them so that {key} {value} lies between"));
+        return Some(format!("{low_key} {low} is above {high_key} {high}; change them so that {key} {value} lies between"));
     }
     let (end, limit) = if value < low { (low_key, low) } else { (high_key, high) };
     let side = if value < low { "below" } else { "above" };

@@ -402,12 +402,12 @@ def report(error):
     while frames is not None and frames.tb_frame.f_code.co_filename in CALLING_FILES:
         frames = frames.tb_next
     lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-    # No call leads to it, and its own words come last, after its place.
+    # Its line stands before its words, and imports are all that calls the file.
     is_syntax = isinstance(error, SyntaxError)
     calls = traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)
     answer = {
         "kind": "raised",
-        "summary": lines[-1 if is_syntax else 0] if lines else type(error).__name__,
+        "summary": f"{type(error).__name__}: {error.msg}" if is_syntax else lines[0] if lines else type(error).__name__,
         "advice": "",
         "traceback": "".join(calls).rstrip() if frames or is_syntax else "",
     }

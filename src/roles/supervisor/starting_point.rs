@@ -82,7 +82,10 @@ pub(super) enum StartError {
         environments: [String; 2],
     },
     /// Anything else that decides how much there is.
-    #[error("it holds {learned} {what}, and this run has {begins}: another number of actions, or other layers; name another run")]
+    #[error(
+        "it holds {learned} {what}, and this run has {begins}: another number of actions, other layers, or another learner.split; name \
+         another run"
+    )]
     OtherLength {
         /// Which values.
         what: &'static str,
@@ -175,10 +178,10 @@ impl StartingPoint {
         let (layout, sizes) = (&manifest.layout, run.algorithm().sizes());
         let handed_over = if config.learner.split == Split::None { 0 } else { run.algorithm().handed_over() };
         let lengths = [
-            ("values that one half hands to the other", layout.handed_over_values, handed_over),
             ("published values", layout.published_values, sizes.published),
             ("values of the learners' state", layout.learner_state_values, sizes.state),
             ("statistics", layout.statistics_values, run.algorithm().normalisation().statistics_values()),
+            ("values that one half hands to the other", layout.handed_over_values, handed_over),
         ];
         let different = lengths.into_iter().find(|(_, learned, begins)| learned != begins);
         different.map_or(Ok(()), |(what, learned, begins)| Err(StartError::OtherLength { what, learned, begins }))
