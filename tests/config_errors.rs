@@ -143,9 +143,9 @@ fn a_batch_above_the_smallest_replay_is_refused_with_both_remedies_and_the_one_f
 #[test]
 fn what_a_run_that_fits_itself_may_come_to_is_told_by_the_keys_that_allow_it() {
     let adapting = ["adaptation.enabled=true", "actor.count=1"];
-    let told = errors_without_a_file(&[adapting.as_slice(), &["adaptation.most_actors=1024"]].concat());
+    let told = errors_without_a_file(&[adapting.as_slice(), &["actor.environments=64", "adaptation.most_actors=1024"]].concat());
     assert!(told.contains("--set adaptation.most_actors=1024") && told.contains("each of adaptation.most_actors 1024"), "{told}");
-    let told = errors_without_a_file(&[adapting.as_slice(), &["adaptation.most_environments=4096"]].concat());
+    let told = errors_without_a_file(&[adapting.as_slice(), &["algorithm.n_step=3", "adaptation.most_environments=4096"]].concat());
     assert!(told.contains("adaptation.most_environments 4096 and"), "{told}");
     let told = errors_without_a_file(&[adapting.as_slice(), &["learner.batch_size=64", "adaptation.largest_batch=1024"]].concat());
     let refusal = "--set adaptation.largest_batch=1024: adaptation.largest_batch 1024 exceeds replay.min_size";
