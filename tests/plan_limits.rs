@@ -16,6 +16,7 @@ const BUDGET: Budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory { use
 /// Keys, by what their paths begin with, that have no effect by default, and what to set for them to have one.
 const SWITCHES: &[(&str, &[&str])] = &[
     ("adaptation.", &["adaptation.enabled=true"]),
+    ("adaptation.step_size", &["adaptation.largest_batch=128"]),
     ("visualizer.", &["visualizer.enabled=true"]),
     ("learner.swap_interval_updates", &["learner.split=actor_critic"]),
     ("algorithm.epsilon_alpha", &["algorithm.exploration=ape_x"]),

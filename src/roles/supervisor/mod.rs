@@ -263,8 +263,8 @@ impl Prepared {
     /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
         let config = &self.loaded.config;
-        // A run that starts will say why it cannot open the registry.
-        let registry = Registry::open().ok();
+        // Nothing is made for a plan: a run that starts makes the registry, or says why it cannot.
+        let registry = Registry::existing();
         let swept = registry.as_ref().map_or_else(Vec::new, Registry::sweep);
         let neighbours = registry.map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let machine = Machine::detect();

@@ -37,7 +37,7 @@ impl Session {
     /// from does not fit; what it goes on from is damaged, or others have it; or a process cannot be started.
     pub fn start(
         mut prepared: Prepared,
-        plan: Plan,
+        mut plan: Plan,
         console: Console,
         mut resumption: Option<Resumption>,
     ) -> Result<Self, SupervisorError> {
@@ -50,6 +50,8 @@ impl Session {
         let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
         let starting_point = if resumption.is_none() { prepared.starting_point()? } else { None };
         let registry = Registry::open()?;
+        // Again, since a plan that found no registry has removed nothing.
+        plan.swept.extend(registry.sweep());
         let removals = plan.removals();
         registry.check_free(std::process::id())?;
         let from = resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe));
