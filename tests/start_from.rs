@@ -108,9 +108,9 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     assert!(number(&last, "env_steps") < 200 && number(&last, "updates") == 0 && number(&last, "replay_size") < 200, "{last}");
     assert!(run.log().contains(&format!("starts from {}: ", newest(&source).display())), "{}", run.log());
     assert_eq!(config_of(&run).run.start_from.as_deref(), newest(&source).to_str(), "`runs/latest` would lead to another soon");
-    // One that is over before its first step has these weights, too; and what has begun with them has learned something before its first
-    // update.
-    let mut run = start(&["run.stop_wall_s=0.001", &from(&run)]);
+    // A run that is over before its first update has these weights as well, and the run that it starts from need not have made any update
+    // of its own.
+    let mut run = start(&[BEFORE_THE_FIRST_UPDATE, &["run.stop_wall_s=0.001", &from(&run)]].concat());
     assert!(run.wait().success(), "{}", run.output());
     assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
 }
