@@ -57,7 +57,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T
 }
 
 /// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object
-/// in its last [`LONGEST_LINE_BYTES`].
+/// in its last `LONGEST_LINE_BYTES`.
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut file = open(path)?;
     let length_bytes = file.metadata().ok()?.len();
