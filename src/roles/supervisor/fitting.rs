@@ -233,6 +233,6 @@ mod tests {
         let refused = planned(&mut loaded, Some(&ranges)).unwrap_err().to_string();
         assert!(refused.contains("adaptation.enabled") && refused.contains("--set actor.environments=32"), "{refused}");
         assert!(refused.contains("replay.capacity of 1000"), "{refused}");
-        assert!(refused.contains("adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch say"), "{refused}");
+        assert!(refused.contains("adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch limit"), "{refused}");
     }
 }
