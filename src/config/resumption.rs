@@ -9,7 +9,7 @@ use super::load::is_same;
 use super::overrides;
 use super::schema::Config;
 
-/// The keys that decide what a checkpoint holds, or what it means: a table, or one key.
+/// The keys that decide what a checkpoint holds, or what it means, beside those that are [`LEARNED`]: a table, or one key.
 const FIXED: &[&str] = &[
     "run.name",
     "run.folder",
@@ -20,18 +20,7 @@ const FIXED: &[&str] = &[
     "algorithm.name",
     "algorithm.gamma",
     "algorithm.n_step",
-    "algorithm.kl_target",
-    "algorithm.entropy_temperature",
-    "algorithm.free_action_std",
-    "algorithm.normalise_observations",
-    "algorithm.normalise_rewards",
-    "network.convolutions",
-    "network.hidden",
-    "network.dueling",
-    "network.separate_value",
     "network.initialisation",
-    "auto_encoder",
-    "learner.split",
     "replay.capacity",
     "replay.prioritized",
     "replay.min_size",
@@ -40,7 +29,7 @@ const FIXED: &[&str] = &[
     "own",
 ];
 
-/// Those of them that decide what learners keep and publish, or what it means, beside the name of the algorithm.
+/// The keys that decide what learners keep and publish, or what that means, beside the name of the algorithm.
 const LEARNED: &[&str] = &[
     "algorithm.kl_target",
     "algorithm.entropy_temperature",
@@ -92,7 +81,7 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
 pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> {
     // A line that rests in what was learned has decided nothing.
     let rests = |path: &str| idle::reason(path, learned).is_some();
-    let is_learned = |table: &str, path: &str| (LEARNED.contains(&table) || LEARNED.contains(&path)) && !rests(path);
+    let is_learned = |table: &str, path: &str| is_among(LEARNED, table, path) && !rests(path);
     let (learned, begins) = (keys(learned, is_learned), keys(begins, is_learned));
     learned.into_iter().filter(|(path, value)| begins.get(path) != Some(value)).map(|(path, value)| format!("{path}={value}")).collect()
 }
@@ -109,7 +98,12 @@ pub fn overrides_that_do_not_fit(before: &Config, overrides: &[String]) -> Vec<S
 
 /// Whether a run that goes on has to keep the key with this path in this table.
 pub(super) fn is_fixed(table: &str, path: &str) -> bool {
-    FIXED.contains(&table) || FIXED.contains(&path)
+    is_among(FIXED, table, path) || is_among(LEARNED, table, path)
+}
+
+/// Whether `named` has the key with this path, or its whole table.
+fn is_among(named: &[&str], table: &str, path: &str) -> bool {
+    named.contains(&table) || named.contains(&path)
 }
 
 /// The values, by path, of the keys of `config` whose table and path `wanted` accepts.
@@ -149,7 +143,7 @@ mod tests {
         assert_eq!(settings_to_begin_with(&learned, &begins), Vec::<String>::new());
         (begins.network.hidden, begins.algorithm.normalise_rewards) = (vec![7], true);
         assert_eq!(settings_to_begin_with(&learned, &begins), ["algorithm.normalise_rewards=false", "network.hidden=[256, 256]"]);
-        assert!(LEARNED.iter().all(|key| FIXED.contains(key)), "a run that goes on keeps what it has learned");
+        assert!(LEARNED.iter().all(|key| is_fixed(key, key)), "a run that goes on keeps what it has learned");
     }
 
     #[test]
@@ -185,6 +179,9 @@ mod tests {
     #[test]
     fn every_key_that_is_named_is_one() {
         let is_known = |named: &&str| *named == "own" || Key::find(named).is_some() || Key::all().any(|key| key.table == *named);
-        assert_eq!(FIXED.iter().chain(ASIDE).copied().filter(|named| !is_known(named)).collect::<Vec<_>>(), Vec::<&str>::new());
+        assert_eq!(
+            FIXED.iter().chain(LEARNED).chain(ASIDE).copied().filter(|named| !is_known(named)).collect::<Vec<_>>(),
+            Vec::<&str>::new()
+        );
     }
 }
