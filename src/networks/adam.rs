@@ -93,12 +93,22 @@ impl Adam {
         Arch::new().dispatch(|| {
             let moments = first_moment.iter_mut().zip(second_moment.iter_mut());
             for ((parameter, gradient), (first, second)) in parameters.iter_mut().zip(gradient).zip(moments) {
-                *first += first_weight * (gradient - *first);
-                *second = second_decay * *second + second_weight * (gradient * gradient);
+                *first = flush_subnormal(*first + first_weight * (gradient - *first));
+                *second = flush_subnormal(second_decay * *second + second_weight * (gradient * gradient));
                 *parameter -= step_size * *first / (second.sqrt() * inverse_root + epsilon);
             }
         });
     }
+}
+
+/// `moment`, or zero if it is subnormal, that is nearer to zero than 1.2e-38.
+///
+/// Parameters of a unit that is no longer active have a gradient of zero. Rounding would stop the decay of their moments
+/// at a few subnormal units, never at zero, and processors compute with subnormal numbers many times more slowly. Such a
+/// moment is too small to change its parameter.
+#[inline(always)]
+fn flush_subnormal(moment: f32) -> f32 {
+    if moment.abs() < f32::MIN_POSITIVE { 0.0 } else { moment }
 }
 
 /// Scales `gradient` down to the Euclidean norm `maximum` if it is longer, and returns the norm that it had.
@@ -211,6 +221,17 @@ mod tests {
             resumed.step(&mut resumed_parameters, gradient, 1e-2);
         }
         assert_eq!((parameters, adam), (resumed_parameters, resumed));
+    }
+
+    #[test]
+    fn moments_of_a_parameter_without_a_gradient_become_zero_and_are_never_subnormal() {
+        let (mut adam, mut parameters) = (Adam::new(19, AdamSettings::default()), vec![0.5f32; 19]);
+        adam.step(&mut parameters, &[1.0; 19], 1e-3);
+        for _ in 0..100_000 {
+            adam.step(&mut parameters, &[0.0; 19], 1e-3);
+            assert!(!adam.first_moment()[0].is_subnormal() && !adam.second_moment()[0].is_subnormal(), "step {}", adam.steps());
+        }
+        assert_eq!((adam.first_moment(), adam.second_moment()), (&[0.0; 19][..], &[0.0; 19][..]));
     }
 
     #[test]
