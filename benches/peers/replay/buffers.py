@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--block-s", type=float, default=0.02)
     parser.add_argument("--warm-s", type=float, default=1.0, help="of calls that are not counted, before each measurement")
-    parser.add_argument("--clock", choices=["processor", "wall"], default="processor", help="the clock of the table; the JSON file has both")
+    parser.add_argument("--clock", choices=["processor", "wall"], default="processor", help="clock of the table; the JSON file has both")
     report.add_options(parser, libraries.NAMES)
     arguments = parser.parse_args()
     schema = rows.SCHEMAS[arguments.rows]
