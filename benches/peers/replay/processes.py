@@ -21,7 +21,6 @@ import threading
 import time
 
 import children
-import libraries
 import report
 import rows
 
