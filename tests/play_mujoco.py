@@ -1,10 +1,10 @@
-"""Play one of Gymnasium's MuJoCo tasks and write what it does to the standard output, for tests/mujoco_parity.rs.
+"""Plays one of Gymnasium's MuJoCo tasks and writes what it does to the standard output, for tests/mujoco_parity.rs.
 
     .venv/bin/python tests/play_mujoco.py HalfCheetah-v5 6000 > played
 
-The last bits of a simulation depend on the processor, so nothing is recorded: the test plays on the machine it runs on.
+The last bits of a simulation depend on the processor. So there are no recordings; the test calls this on its own machine.
 
-First a line of JSON with the spaces, limits and versions, then one row after another, little-endian and packed:
+The output is a line of JSON with the spaces, limits and versions, then rows, little-endian and packed:
     flags        u8             1 terminated, 2 truncated, 4 the row is a reset, 8 the reset has a seed
     seed         u64            0 without one
     action       f32 x A        0 in the row of a reset
@@ -46,7 +46,7 @@ class Player:
         facts = {
             "versions": f"gymnasium {gymnasium.__version__}, mujoco {mujoco.__version__}",
             "observation_len": space.shape[0],
-            # As decimal numbers of double precision, which single precision survives.
+            # Written in double precision, from which Rust reads the same single-precision numbers.
             "action_low": self.actions.low.astype(float).tolist(),
             "action_high": self.actions.high.astype(float).tolist(),
             "time_limit_steps": spec.max_episode_steps,
@@ -79,10 +79,11 @@ class Player:
 
 
 def play(player, steps):
-    random, space = numpy.random.default_rng(1), player.actions
+    random = numpy.random.default_rng(1)
+    space = player.actions
 
     def held(scale):
-        """Random actions up to `scale` times the bounds, each kept for a while: they reach more states than others."""
+        """Random actions up to `scale` times the bounds. Each is held for some steps, which reaches more states than new ones do."""
         action, left = None, 0
 
         def policy(*_):
@@ -101,7 +102,7 @@ def play(player, steps):
 
     for seed in LARGE_SEEDS:
         player.reset(seed)
-    # Before the end of an episode, with and without a seed.
+    # Resets before the end of an episode, with and without a seed.
     for seed in (1, None, 2, None, None):
         player.episode(held(1.0), seed, max_steps=10)
     player.episode(lambda *_: 0.0, seed=3)
@@ -116,8 +117,8 @@ def play(player, steps):
 
 def main():
     name, steps = sys.argv[1], int(sys.argv[2])
-    warnings.simplefilter("ignore")  # Actions outside the space are meant.
-    # MuJoCo warns about one of the models in a file of the folder it is in.
+    warnings.simplefilter("ignore")  # Actions outside the space are intended.
+    # MuJoCo warns about one of the models in a file that it writes to the current folder.
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as output:

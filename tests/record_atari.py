@@ -1,4 +1,4 @@
-"""Record what Gymnasium's Atari environments show behind its wrappers, for tests/atari_parity.rs.
+"""Records what Gymnasium's Atari environments return through its wrappers, for tests/atari_parity.rs.
 
 The committed files come from exactly the pinned versions; another version is refused.
 
@@ -10,7 +10,7 @@ A file holds one column of checksums for each way of playing the game. A row is 
     observation  u8 x 4 x size x size    what the call returned: AtariPreprocessing, then FrameStackObservation
     reward       f64                     0 in the row of a reset
     flags        u8                      1 terminated, 2 truncated, 4 the row is a reset
-Which action is taken in which step, and when the game is seeded anew, is told by `action` and `SEEDS` here and in the test.
+`action` gives the action of a step, and `SEEDS` and `STEPS_PER_SEED` the reset seeds; the test has the same definitions.
 """
 
 import struct
@@ -33,8 +33,9 @@ PINNED = {
 # One key only: safetensors writes several in an order that changes from run to run.
 METADATA = {"recorded_with": ", ".join(f"{name} {version}" for name, (_, version) in PINNED.items())}
 TERMINATED, TRUNCATED, RESET = 1, 2, 4
-# Taken in turn, so many steps apart: in the midst of games, too.
-SEEDS, STEPS_PER_SEED = [7, 2**40 + 1, 3, 2**63 + 5], 2_500
+# The game is seeded anew after every `STEPS_PER_SEED` steps, also in the middle of a game.
+SEEDS = [7, 2**40 + 1, 3, 2**63 + 5]
+STEPS_PER_SEED = 2_500
 HELD_STEPS = 3
 
 
@@ -46,7 +47,8 @@ def record(game, steps, sticky, preprocessing, **arguments):
     environment = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=sticky, **arguments)
     environment = FrameStackObservation(AtariPreprocessing(environment, **preprocessing), 4)
     actions = int(environment.action_space.n)
-    rows, ends = [], {TERMINATED: 0, TRUNCATED: 0}
+    rows = []
+    ends = {TERMINATED: 0, TRUNCATED: 0}
 
     def row(observation, reward, flags):
         assert observation.dtype == numpy.uint8
@@ -74,7 +76,7 @@ def main():
     for game in ("Pong", "Breakout", "SpaceInvaders"):
         columns = {name: record(game, 10_000, sticky, {}) for name, sticky in (("always", 0.0), ("sticky", 0.25))}
         save_file(columns, folder / f"{game}.safetensors", METADATA)
-    # Other frames, other waits, and games that are truncated.
+    # Smaller frames, fewer no-op actions at the start, and games that are truncated.
     small = record("Breakout", 2_500, 0.25, {"screen_size": 42, "noop_max": 7}, max_num_frames_per_episode=1_000)
     save_file({"sticky": small}, folder / "Breakout-42.safetensors", METADATA)
 

@@ -1,4 +1,4 @@
-"""Record what Gymnasium's classic-control environments do, for tests/environment_parity.rs.
+"""Records what Gymnasium's classic-control environments do, for tests/environment_parity.rs.
 
 The committed files come from exactly the pinned versions; another version is refused.
 
@@ -14,7 +14,7 @@ A file holds one table; a row is either a reset or a step:
     reward       f64            0 in the row of a reset
     seeds        u64            one for each seeded reset, in order
 and the spaces and limits: observation_low, observation_high, action_low, action_high (continuous) or action_n (discrete),
-time_limit_steps, reward_threshold (NaN where there is none).
+time_limit_steps, reward_threshold (NaN if there is none).
 """
 
 import argparse
@@ -37,7 +37,7 @@ LARGE_SEEDS = [0, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
 
 
 class Recorder:
-    """Calls an environment and keeps what it answers."""
+    """Calls an environment and records what it returns."""
 
     def __init__(self, name):
         self.environment = gymnasium.make(name)
@@ -104,7 +104,8 @@ def cart_pole(times):
     def balance(observation, _):
         return 0.1 * observation[0] + 0.3 * observation[1] + 3.0 * observation[2] + observation[3] > 0.0
 
-    def drift(direction):  # Lean all the time, so that the cart leaves the track before the pole falls.
+    def drift(direction):
+        """Keeps the pole leaning, so that the cart leaves the track before the pole falls."""
         return lambda observation, _: observation[2] + 0.5 * observation[3] > 0.03 * direction
 
     for round_ in range(times):
@@ -132,10 +133,10 @@ def mountain_car(times):
             recorder.episode(lambda *_: random.integers(3), seed=seed + 1000 * round_ if seed % 2 == 0 else None)
         assert recorder.episode(swing, seed=round_) < 200
         recorder.episode(lambda *_: random.integers(3))
-        # Away from the goal at the end of a swing: into the wall on the left.
+        # Drives away from the goal at the end of a swing: into the wall on the left.
         recorder.episode(lambda observation, step: swing(observation, step) if step < 60 else 0)
         assert any(observation[0] == numpy.float32(-1.2) for observation in recorder.observations)
-    # Waiting before the swing moves the arrival; one wait makes it the very step of the time limit.
+    # Waiting before the swing delays the arrival. With one of these waits it falls on the step of the time limit.
     trial = Recorder("MountainCar-v0")
     for seed, wait in itertools.product(range(20), range(60, 100)):
         late = lambda observation, step, wait=wait: swing(observation, step) if step >= wait else 1  # noqa: E731
@@ -157,7 +158,8 @@ def mountain_car_continuous(times):
         recorder.episode(lambda *_: random.uniform(-3.0, 3.0), seed=round_)
         for strength in (1.0, 0.9, 5.0):
             assert recorder.episode(swing_with(strength)) < 999
-        # The two first steps differ in precision, so many short episodes, with actions on either side of the bounds.
+        # The first step is computed in double precision, later ones in single precision. So there are many short episodes, with
+        # actions on either side of the bounds.
         for seed in range(25):
             recorder.episode(lambda *_: random.uniform(-1.5, 1.5), seed=seed + 1000 * round_, max_steps=8)
         recorder.episode(lambda observation, step: swing(observation, step) - 1.0 if step < 70 else -1.0, max_steps=150)
@@ -172,7 +174,7 @@ def pendulum(times):
         for seed in range(4):
             recorder.episode(lambda *_: random.uniform(-4.0, 4.0), seed=seed + 1000 * round_)
             recorder.episode(lambda *_: random.uniform(-2.0, 2.0))
-        # Pushing with the motion makes it turn over and reach the largest speed.
+        # Pushing with the motion makes the pendulum turn over and reach the largest speed.
         for strength in (2.0, 1.0, 1e30):
             recorder.episode(lambda observation, _, strength=strength: math.copysign(strength, observation[2]))
         assert any(abs(observation[2]) == 8.0 for observation in recorder.observations)
@@ -187,10 +189,10 @@ def acrobot(times):
         for seed in range(10):
             # Pushing with the motion of the lower link pumps energy into both.
             assert recorder.episode(lambda observation, _: 2 if observation[5] > 0.0 else 0, seed=seed + 1000 * round_) < 500
-        # Every ninth action at random: other ways over the line.
+        # Every ninth action is random: other ways over the line.
         for _ in range(2):
             recorder.episode(lambda observation, step: random.integers(3) if step % 9 == 0 else 2 * int(observation[5] > 0.0))
-    # NumPy's single-precision sine and cosine sometimes differ from the rounded double-precision ones: seeds that show it.
+    # Seeds for which NumPy's single-precision sine or cosine differs from the rounded double-precision one.
     for seed in range(20_000):
         observation = recorder.environment.reset(seed=seed)[0]
         state = recorder.environment.unwrapped.state.astype(numpy.float64)
@@ -208,7 +210,7 @@ def normal_checksum(seed):
 
 
 def random_numbers(path):
-    """NumPy's seeding, children of seeds, uniform and normal numbers, by themselves."""
+    """Records NumPy's seeding, children of seeds, and uniform and normal numbers, without an environment."""
     seeds = LARGE_SEEDS + list(range(1, 30)) + [12345678901234567890]
     children = [0, 1, 2, 63, 2**16, 2**32 - 1]
     sequence = numpy.random.SeedSequence
@@ -235,7 +237,7 @@ def main():
     for name, (module, version) in PINNED.items():
         if module.__version__ != version:
             parser.error(f"{name} {module.__version__} is installed, the recordings are of {version}: pip install {name}=={version}")
-    warnings.simplefilter("ignore")  # Actions outside the space are meant.
+    warnings.simplefilter("ignore")  # Actions outside the space are intended.
     arguments.output.mkdir(parents=True, exist_ok=True)
     random_numbers(arguments.output / "numpy_random.safetensors")
     for record in (cart_pole, mountain_car, mountain_car_continuous, pendulum, acrobot):

@@ -1,7 +1,7 @@
-"""Record what the image games do according to others, for tests/image_games.rs.
+"""Records what the image games do in other implementations, for tests/image_games.rs.
 
-`Catch-v0` is played by DeepMind's own code, `Rally-v0` by a second implementation, in this file, of the rules that
-src/environments/rally.rs states. Both draw from NumPy's generator, as ours do.
+The implementation of `Catch-v0` is DeepMind's own. That of `Rally-v0` is in this file and follows the rules that
+src/environments/rally.rs states. Both draw from NumPy's generator, as Shoal's environments do.
 
     python3 -m venv /tmp/games
     /tmp/games/bin/pip install numpy==2.4.6 safetensors==0.8.0 dm_env==1.6
@@ -32,7 +32,7 @@ TERMINATED, TRUNCATED, RESET, SEEDED = 1, 2, 4, 8
 
 
 def bsuite_catch():
-    """The class, without bsuite's package around it, which loads a library of plots."""
+    """The class `Catch`, without running bsuite's `__init__.py`, which imports a plotting library."""
     package = types.ModuleType("bsuite")
     package.__path__ = list(importlib.util.find_spec("bsuite").submodule_search_locations)
     sys.modules["bsuite"] = package
@@ -42,7 +42,7 @@ def bsuite_catch():
 
 
 class Columns:
-    """Draws bsuite's random column as ours is drawn."""
+    """Replaces bsuite's generator: draws a random column as Shoal's environment does."""
 
     def __init__(self, random):
         self.random = random
@@ -52,7 +52,7 @@ class Columns:
 
 
 class Catch:
-    """DeepMind's game in Gymnasium's interface, with lit pixels of 255."""
+    """DeepMind's game with the interface of `Rally`, and with lit pixels of 255."""
 
     def __init__(self):
         self.game = bsuite_catch()()
@@ -71,7 +71,7 @@ class Catch:
 
 
 class Rally:
-    """Everything is computed and drawn anew in every step."""
+    """A second implementation of Rally-v0. It computes and draws everything anew in every step."""
 
     AGENT, OPPONENT = 8, 4
 
@@ -105,7 +105,7 @@ class Rally:
         return self._screen(), reward, max(self.points.values()) == 5, self.steps == 2000
 
     def _return_or_miss(self, winner, paddle, height):
-        """The ball is beside that paddle. The result is 1 if it is missed."""
+        """What happens when the ball is beside this paddle: 0 if it returns the ball, 1 if it misses it."""
         offset = (self.row + 1) - (paddle + height / 2)
         if abs(offset) <= (height + 2) / 2:
             self.columns, self.rows = -self.columns, 2 * min(max(offset / 3, -1.0), 1.0)
@@ -132,14 +132,14 @@ class Rally:
 
 
 class Recorder:
-    """Plays a game and keeps what it answers."""
+    """Plays a game and records what it returns."""
 
     def __init__(self, game):
         self.game = game
         self.flags, self.actions, self.checksums, self.rewards, self.seeds = [], [], [], [], []
 
     def episode(self, policy, seed=None):
-        """One episode; `policy(game, step)` gives the action. The result is the return."""
+        """Plays one episode and returns its return. `policy(game, step)` gives the action."""
         self._row(RESET | (SEEDED if seed is not None else 0), 0, self.game.reset(seed), 0)
         self.seeds += [seed] if seed is not None else []
         total, step, flags = 0, 0, 0
@@ -183,7 +183,7 @@ def catch():
 
 
 def towards(game, row):
-    """Move the middle of the agent's paddle towards that row."""
+    """The action that moves the middle of the agent's paddle towards this row."""
     lag = row - (game.agent + 4)
     return 0 if abs(lag) <= 1 else 2 if lag > 0 else 1
 

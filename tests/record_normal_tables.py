@@ -1,8 +1,8 @@
-"""Write src/environments/normal/tables.rs from the library that NumPy installs for programs that draw as it does.
+"""Writes src/environments/normal/tables.rs from libnpyrandom.a, NumPy's random generators for C programs.
 
     .venv/bin/python tests/record_normal_tables.py    # needs ar and readelf; NumPy 2.4.6
 
-NumPy's tables are not what today's formulas give in their last bits, so they are read and not computed.
+The last bits of NumPy's tables differ from what today's formulas give, so the tables are read and not computed.
 """
 
 import re
@@ -26,6 +26,7 @@ OPENING = f'''//! The tables of NumPy's ziggurat for the normal distribution, wr
 
 
 def read_tables(folder):
+    """Reads the tables, in the order of `TABLES`, from the object file in the archive that defines them."""
     archive = Path(numpy.__file__).parent / "random" / "lib" / "libnpyrandom.a"
     subprocess.run(["ar", "x", archive], cwd=folder, check=True)
     for path in Path(folder).iterdir():

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Wall time to the same score: Shoal's presets of SAC and TD3 beside Stable-Baselines3 and sbx, on the same machine.
 
-The settings are those of the preset for all three: networks, batch, updates per environment step, step sizes, discount,
-random steps, replay. The score is the mean of greedy episodes, and it counts when fresh episodes with the same weights
-confirm it (confirmation.py; as many as the preset asks for). The libraries are evaluated every EVERY environment steps; that
-time, their imports and (sbx) the compilation of their first update are not counted. Their confirmations are, except in the
-columns *training only*, from which their rates come. Shoal is counted from the start of the command to its exit. Each
-library may use every core of the machine as it does by default. Runs take turns.
+All three use the settings of the preset: networks, batch, updates per environment step, step sizes, discount, random steps,
+replay. The score is the mean return of greedy episodes. It counts when fresh episodes with the same weights confirm it
+(confirmation.py; as many as the preset asks for). Each library may use every core of the machine, as it does by default.
+Runs take turns.
+
+The libraries are evaluated every EVERY environment steps. Their time does not include these evaluations, imports and (sbx)
+the compilation of the first update. It includes confirmations, except in the columns *training only*, from which the
+libraries' rates come. Shoal's time is from the start of the command to its exit.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -32,6 +34,7 @@ def peer(library, preset, seed, goal, every):
     import numpy
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.noise import NormalActionNoise
     from confirmation import EPISODES, Confirmation
 
     config = tomllib.loads(Path(preset).read_text())
@@ -42,20 +45,22 @@ def peer(library, preset, seed, goal, every):
     extra = {}
     if library == "sb3":
         import stable_baselines3 as algorithms
-        from stable_baselines3.common.noise import NormalActionNoise
 
         extra["device"] = "cpu"
     else:
         import sbx as algorithms
-        from stable_baselines3.common.noise import NormalActionNoise
     if "exploration_noise_std" in algorithm:
         size = gymnasium.make(environment).action_space.shape[0]
         extra["action_noise"] = NormalActionNoise(numpy.zeros(size), algorithm["exploration_noise_std"] * numpy.ones(size))
 
     class UntilReached(BaseCallback):
+        """Evaluates every `every` steps and ends the training when a confirmation succeeds; keeps the evaluations' time."""
+
         def __init__(self):
             super().__init__()
-            self.environment, self.spent_s, self.next = gymnasium.make(environment), 0.0, replay["min_size"] + every
+            self.environment = gymnasium.make(environment)
+            self.evaluation_s = 0.0
+            self.next = replay["min_size"] + every
             self.confirmation = Confirmation(environment, goal, config["evaluator"].get("confirm_episodes", EPISODES))
 
         def _on_step(self):
@@ -64,7 +69,7 @@ def peer(library, preset, seed, goal, every):
             self.next += every
             started = time.perf_counter()
             mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=config["evaluator"]["episodes"], warn=False)
-            self.spent_s += time.perf_counter() - started
+            self.evaluation_s += time.perf_counter() - started
             return bool(mean < goal) or not self.confirmation(self.model)
 
     model = getattr(algorithms, algorithm["name"].upper())(
@@ -78,7 +83,8 @@ def peer(library, preset, seed, goal, every):
     started = time.perf_counter()
     model.learn(config["run"]["stop_env_steps"], callback=until_reached)
     total_s = time.perf_counter() - started
-    confirmation, wall_s = until_reached.confirmation, total_s - until_reached.spent_s
+    wall_s = total_s - until_reached.evaluation_s
+    confirmation = until_reached.confirmation
     print(json.dumps({
         "version": algorithms.__version__, "wall_s": wall_s, "training_s": wall_s - confirmation.spent_s, "env_steps": model.num_timesteps,
         "updates": model._n_updates, "confirmations": confirmation.attempts, "mean": confirmation.mean, "confirmed": confirmation.confirmed,
@@ -86,23 +92,24 @@ def peer(library, preset, seed, goal, every):
 
 
 def compile_updates(model, batch_size, updates):
-    """Lets sbx compile what this very model computes (another one's compilation does not serve it), and takes back what that changed."""
+    """Lets sbx compile the updates of this model (the compilation of another model does not serve it), and undoes what that changed."""
     import numpy
     from stable_baselines3.common.logger import configure
 
-    before, chance = [(part, dict(vars(part))) for part in (model, model.policy)], numpy.random.get_state()
+    before = [(part, dict(vars(part))) for part in (model, model.policy)]
+    random_state = numpy.random.get_state()
     model.set_logger(configure(None, []))
     observation, action = (numpy.zeros((1, *space.shape), numpy.float32) for space in (model.observation_space, model.action_space))
     for _ in range(batch_size):
         model.replay_buffer.add(observation, observation, action, [0.0], [False], [{}])
     for deterministic in (False, True):
         model.predict(observation, deterministic=deterministic)
-    # TD3 has two of them: with its policy and without.
+    # TD3 has two kinds of update: with its policy and without.
     for _ in range(2):
         model.train(updates, batch_size)
     for part, attributes in before:
         vars(part).update(attributes)
-    numpy.random.set_state(chance)
+    numpy.random.set_state(random_state)
     model.replay_buffer.reset()
 
 
@@ -116,7 +123,9 @@ def ours(arguments, preset, seed, goal):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", action="append", nargs=3, metavar=("FILE", "GOAL", "EVERY"), help="default: Pendulum-v1 and HalfCheetah-v5")
+    parser.add_argument(
+        "--preset", action="append", nargs=3, metavar=("FILE", "GOAL", "EVERY"), help="default: Pendulum-v1 and HalfCheetah-v5"
+    )
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--libraries", nargs="*", default=["sb3", "sbx"])
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for Shoal")
@@ -133,7 +142,8 @@ def main():
         for file, goal, every in (("pendulum", -200, 500), ("halfcheetah", 1500, 2500))
         for algorithm in ("sac", "td3")
     ]
-    interpreter, rows, versions = peers.python(), [], {}
+    interpreter = peers.python()
+    rows, versions = [], {}
     for preset, goal, every in presets:
         found = {who: [] for who in ("Shoal", *arguments.libraries)}
         for seed in range(1, arguments.seeds + 1):
@@ -150,14 +160,17 @@ def main():
         for who, all_of in found.items():
             confirmed = sum(one["confirmed"] for one in all_of)
             steps, updates = (statistics.median(one[key] for one in all_of) for key in ("env_steps", "updates"))
-            # Shoal is charged for everything in its rates too.
+            # Shoal has no separate training time: its rates count everything.
             training_s = statistics.median(one.get("training_s", one["wall_s"]) for one in all_of)
+            row[f"{who} (s)"] = round(median[who], 1)
+            if who != "Shoal":
+                row[f"{who} training only (s)"] = round(training_s, 1)
             row |= {
-                f"{who} (s)": round(median[who], 1), **({} if who == "Shoal" else {f"{who} training only (s)": round(training_s, 1)}),
-                f"{who} steps": int(steps), f"{who} steps/s": round(steps / training_s, 1), f"{who} updates/s": round(updates / training_s, 1),
-                f"{who} confirmed": f"{confirmed} of {len(all_of)}",
+                f"{who} steps": int(steps), f"{who} steps/s": round(steps / training_s, 1),
+                f"{who} updates/s": round(updates / training_s, 1), f"{who} confirmed": f"{confirmed} of {len(all_of)}",
             }
-        rows.append({**row, **{f"{library} / Shoal": round(median[library] / median["Shoal"], 2) for library in arguments.libraries}})
+        row |= {f"{library} / Shoal": round(median[library] / median["Shoal"], 2) for library in arguments.libraries}
+        rows.append(row)
         print(runs.table([rows[-1]]), flush=True)
     print(f"\n{runs.table(rows)}\n\n{versions} {runs.machine()}")
     runs.write(arguments.out, {"machine": runs.machine(), "versions": versions, "rows": rows})

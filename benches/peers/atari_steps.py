@@ -2,13 +2,14 @@
 """Steps per processor-second of Pong as a learner sees it: Shoal beside ALE's own vector environment, EnvPool and Gymnasium's wrappers.
 
     python3 -m venv /tmp/atari && /tmp/atari/bin/pip install gymnasium==1.4.0 numpy==2.4.6 ale-py==0.12.1 opencv-python-headless==5.0.0.93
-    /tmp/atari/bin/pip install envpool      # where there is a wheel for this Python; left out otherwise
+    /tmp/atari/bin/pip install envpool      # if there is a wheel for this Python; it is left out otherwise
     cargo bench --no-default-features --features python --bench atari_steps --no-run
-    /tmp/atari/bin/python benches/peers/atari_steps.py      # SHOAL_ATARI_STEPS names a program that is built already
+    /tmp/atari/bin/python benches/peers/atari_steps.py      # SHOAL_ATARI_STEPS may name a program that is already built
 
-All skip four frames, take the brighter of the last two, shrink them to 84 x 84 grey pixels and stack four; all take the same actions,
-without sticky ones, and reset where a game ends. They take turns in processes of one thread. The clock is the process's own, so other users
-of the machine distort the figures less; medians of the rounds, and of their ratios.
+All skip four frames, take the brighter of the last two, shrink it to 84 x 84 grey pixels and stack four. All take the same
+actions, without sticky actions, and reset when a game ends. They take turns, each in a process of one thread. The clock is
+the processor time of the process, which other users of the machine distort less than wall time. The figures are medians of
+the rounds, and of the rounds' ratios.
 """
 
 import argparse
@@ -25,7 +26,7 @@ SECONDS = 3.0
 
 
 def timed(step):
-    """Steps per second of processor time; `step(action)` takes one step in each environment and returns how many those are."""
+    """Steps per second of processor time. `step(action)` takes one step in each environment and returns their number."""
     steps, index, start = 0, 0, time.process_time()
     while time.process_time() < start + SECONDS:
         for _ in range(100):
@@ -102,7 +103,7 @@ PEERS = {
 
 
 def in_a_process(name):
-    """The figure of a peer from a process of its own, or None where it is not installed."""
+    """The figure of a peer, measured in a process of its own, or None if the peer is not installed."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--only", name]
     output = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
@@ -126,8 +127,8 @@ def main():
         if rounds[0][name] is None:
             print(f"{name:<28} not installed")
             continue
-        figures = [figure[name] for figure in rounds]
-        ratio = statistics.median(figure["shoal"] / figure[name] for figure in rounds)
+        figures = [figures_of[name] for figures_of in rounds]
+        ratio = statistics.median(figures_of["shoal"] / figures_of[name] for figures_of in rounds)
         spread = f"{min(figures):,.0f} to {max(figures):,.0f}"
         print(f"{name:<28}{statistics.median(figures):>8,.0f}   {spread:<18} shoal / this {ratio:.2f}")
 

@@ -2,10 +2,12 @@
 """Shoal's DQN or PPO beside Stable-Baselines3's on CartPole-v1: wall time to the same confirmed score, on the same machine.
 
 Stable-Baselines3 runs with the tuned settings of rl-baselines3-zoo and is judged as Shoal is: when 20 greedy episodes
-average 475, 100 fresh ones with the same weights have to confirm it (confirmation.py), which ends the run. Its imports and
-routine evaluations are not counted; its time is given with confirmations and, in a column of its own, without. Shoal is
-counted from the start of the command to its exit, with start-up, evaluations and confirmations. Runs are interleaved, seed
-by seed. Stable-Baselines3 gets one torch thread (its networks are small: it is slower with two, see --threads).
+average 475, 100 fresh episodes with the same weights must confirm it (confirmation.py), which ends the run. Runs are
+interleaved, seed by seed.
+
+The time of Stable-Baselines3 does not include imports and routine evaluations; it is given with and without confirmations.
+Shoal's time is from the start of the command to its exit, with start-up, evaluations and confirmations. Stable-Baselines3
+gets one torch thread (its networks are small: it is slower with two, see --threads).
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -42,11 +44,12 @@ def ppo(seed, most_steps):
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    # Step size and clip fall as over the zoo's 100,000 steps, and stay small after them.
+    # Step size and clip range fall over the zoo's 100,000 steps, and stay small after them.
     left = lambda remaining: max(0.02, 1.0 - (1.0 - remaining) * most_steps / 100_000)  # noqa: E731
     return PPO(
         "MlpPolicy", make_vec_env("CartPole-v1", n_envs=8, seed=seed), seed=seed, device="cpu", n_steps=32, batch_size=256, gae_lambda=0.8,
-        gamma=0.98, n_epochs=20, ent_coef=0.0, learning_rate=lambda remaining: 1e-3 * left(remaining), clip_range=lambda remaining: 0.2 * left(remaining),
+        gamma=0.98, n_epochs=20, ent_coef=0.0, learning_rate=lambda remaining: 1e-3 * left(remaining),
+        clip_range=lambda remaining: 0.2 * left(remaining),
     )
 
 
@@ -63,11 +66,16 @@ def peer(algorithm, seed, threads, most_steps):
     torch.set_num_threads(threads)
 
     class UntilSolved(BaseCallback):
-        """Evaluates after every training phase (256 steps with both), confirms what reached the goal, and keeps both times apart."""
+        """Evaluates after every training phase (256 steps with both algorithms) and confirms weights that reached the goal.
+
+        The time of evaluations is kept here, that of confirmations in `confirmation`.
+        """
 
         def __init__(self):
             super().__init__()
-            self.environment, self.spent_s, self.last = gymnasium.make("CartPole-v1"), 0.0, 0
+            self.environment = gymnasium.make("CartPole-v1")
+            self.evaluation_s = 0.0
+            self.last = 0
             self.confirmation = Confirmation("CartPole-v1", GOAL)
 
         def _on_step(self):
@@ -76,7 +84,7 @@ def peer(algorithm, seed, threads, most_steps):
             self.last = self.num_timesteps
             started = time.perf_counter()
             mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=EPISODES, deterministic=True, warn=False)
-            self.spent_s += time.perf_counter() - started
+            self.evaluation_s += time.perf_counter() - started
             return mean < GOAL or not self.confirmation(self.model)
 
     model = {"dqn": dqn, "ppo": ppo}[algorithm](seed, most_steps)
@@ -85,7 +93,7 @@ def peer(algorithm, seed, threads, most_steps):
     model.learn(most_steps, callback=until_solved)
     total = time.perf_counter() - started
     confirmation = until_solved.confirmation
-    to_confirmed = total - until_solved.spent_s
+    to_confirmed = total - until_solved.evaluation_s
     print(json.dumps({
         "total_s": total, "to_confirmed_s": to_confirmed, "training_s": to_confirmed - confirmation.spent_s,
         "env_steps": model.num_timesteps, "updates": model._n_updates,
@@ -119,9 +127,12 @@ def main():
     interpreter = arguments.python or peers.python()
     machine, rows = runs.machine(), []
     for seed in range(1, arguments.seeds + 1):
-        command = [interpreter, __file__, "--peer", seed, "--algorithm", arguments.algorithm, "--threads", arguments.threads, "--most-steps", arguments.most_steps]
-        command = [str(word) for word in command]
-        other = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        command = [
+            interpreter, __file__, "--peer", seed, "--algorithm", arguments.algorithm, "--threads", arguments.threads,
+            "--most-steps", arguments.most_steps,
+        ]
+        answer = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+        other = json.loads(answer.stdout.splitlines()[-1])
         own = ours(arguments, seed)
         rows.append({
             "seed": seed,

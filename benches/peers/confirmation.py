@@ -1,9 +1,9 @@
 """The rule by which Shoal decides that a goal is reached, for the libraries beside it. Runs in the virtual environment.
 
-A routine evaluation that reaches the goal is lucky sooner or later, so it only proposes. Fresh episodes with the same weights
-decide: the goal is confirmed when the lower end of an interval of their mean (Student's t) is at least the goal, at the first
-attempt that of the 95 % interval, then of wider ones, so that the chances of error of all attempts add up to 0.05
-(docs/evaluation.md).
+Sooner or later a routine evaluation reaches the goal by luck, so it only proposes. Fresh episodes with the same weights
+decide: the goal is confirmed if the lower end of a confidence interval of their mean (Student's t) is at least the goal. The
+first attempt uses the 95 % interval and later attempts use wider ones, so that the chances of error of all attempts add up
+to 0.05 (docs/evaluation.md).
 """
 
 import time
@@ -13,14 +13,16 @@ from scipy.stats import t as students_t
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-# As many as Shoal steps together, so that nobody pays for inference of one observation at a time.
+# As many as Shoal steps together, so that no library pays for inference on one observation at a time.
 ENVIRONMENTS = 20
 EPISODES = 100
 
 
 class Confirmation:
-    """Plays `episodes` fresh episodes with the weights of a model, and keeps the time that it took. `environment` is an id, or environments
-    that were made already."""
+    """Plays `episodes` fresh episodes with the weights of a model, and keeps the time that this takes.
+
+    `environment` is an id or a vector of environments.
+    """
 
     def __init__(self, environment, goal, episodes=EPISODES):
         self.environments = make_vec_env(environment, n_envs=ENVIRONMENTS) if isinstance(environment, str) else environment

@@ -5,14 +5,19 @@ as it is, adapting, split in two and with two learners, beside Stable-Baselines3
     frame_rates.py rates --environments Pendulum-v1 HalfCheetah-v5
     frame_rates.py goals --environments Pendulum-v1 --seeds 3 --best rates.json
 
-`rates` runs each as it comes, and all but the adapting run at every setting of environment processes and batch; the best is what trains most
-transitions per second. `goals` runs it as it comes, and at its best where `--best` names what `rates --out` wrote. Each makes
-one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has 400-300) and may
-use every core. Rates are taken once learning has begun; of Shoal from its own metrics, of the others from their counters; those of
-the adapting run from another one, with the options of its closing report. A goal counts when fresh episodes confirm it
-(confirmation.py). What the libraries spend on routine evaluations, imports and building is not counted, but the compilation of
-sbx's first updates, 3 to 4 s, is in its time to a goal; Shoal is counted from the start of the command to its exit. All take turns,
-round by round.
+`rates` runs each with its default setting and, except the adapting run, with every combination of environment processes and
+batch size. The best setting trains most transitions per second. `goals` runs each with its default setting and, if `--best`
+names what `rates --out` wrote, with its best setting.
+
+Each makes one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has
+400-300) and may use every core. All take turns, round by round.
+
+Rates are measured once learning has begun, Shoal's from its metrics, the libraries' from their counters. The rates of the
+adapting run are those of another run, with the options of its closing report.
+
+A goal counts when fresh episodes confirm it (confirmation.py). A library's time does not include routine evaluations,
+imports and building, but it includes the compilation of sbx's first updates, 3 to 4 s. Shoal's time is from the start of the
+command to its exit.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -31,8 +36,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "scripts")]
 import peers  # noqa: E402
 import runs  # noqa: E402
 
-# Preset, its name of the environment where that is another, goal, environment steps between two evaluations of a library. A goal of -160
-# on Pendulum is so near to the best mean return that it is luck whether fresh episodes confirm it.
+# Of each environment: the preset, Shoal's id of the environment if the preset has another one, the goal, and the environment
+# steps between two evaluations of a library. A goal of -160 on Pendulum would be so near to the best mean return that it would
+# be luck whether fresh episodes confirm it.
 ENVIRONMENTS = {
     "Pendulum-v1": ("pendulum", None, -200, 500),
     "HalfCheetah-v5": ("halfcheetah", None, 1500, 2500),
@@ -54,7 +60,7 @@ WITHOUT_END = ["run.stop_env_steps=1000000000", "run.stop_eval_return=none", "ev
 
 
 def overrides_of(environment, setting, seed):
-    """What makes a preset of Shoal comparable with the libraries' defaults."""
+    """The overrides that make a preset of Shoal comparable with the libraries' defaults."""
     _, identifier, *_ = ENVIRONMENTS[environment]
     processes, batch_size = setting or (1, 256)
     return [
@@ -69,7 +75,8 @@ def preset(environment, algorithm):
 
 
 def our_rates(arguments, algorithm, environment, setting, variant, seed):
-    config, overrides = preset(environment, algorithm), [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
+    config = preset(environment, algorithm)
+    overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
     if "adapting" in variant:
         overrides = fitted(arguments, config, overrides)
     with runs.Run(arguments.supervisor, config, overrides) as run:
@@ -81,7 +88,7 @@ def our_rates(arguments, algorithm, environment, setting, variant, seed):
 
 
 def fitted(arguments, config, overrides):
-    """What an adapting run ends with, as overrides of one that no longer searches: of a search, rates may be those of a setting on trial."""
+    """The overrides that an adapting run ends with, for a run without a search, whose rates are never those of a setting on trial."""
     with runs.Run(arguments.supervisor, config, [*overrides, f"run.stop_wall_s={arguments.search_s}"]) as run:
         run.wait(arguments.search_s + 60)
         return [*(override for override in overrides if not override.startswith("adaptation.")), *run.fitted()]
@@ -94,15 +101,15 @@ def our_goal(arguments, algorithm, environment, setting, variant, seed):
     cpu_before = ended_cpu_seconds()
     with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
         wall_s = run.wait(arguments.limit_s + 120)
-        last, goal = run.metrics()[-1], run.summary()["goal"]
+        last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
     return {
-        "confirmed": goal["confirmed"], "wall_s": wall_s, "cpu_s": ended_cpu_seconds() - cpu_before, "env_steps": last["env_steps"],
+        "confirmed": confirmed, "wall_s": wall_s, "cpu_s": ended_cpu_seconds() - cpu_before, "env_steps": last["env_steps"],
         "updates": last["updates"],
     }
 
 
 def ended_cpu_seconds():
-    """Processor time of all that this process has started and that has ended, with what that has started."""
+    """Processor time of the child processes of this process that have ended, with their own child processes."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -120,7 +127,7 @@ def named(who, setting):
 
 
 def measured(arguments, algorithm, environment, contestants, measure):
-    """What every contestant measured, by name: in turns, round by round."""
+    """The measurements of every contestant, by its name. Contestants take turns, round by round."""
     found = {}
     for round in range(arguments.seeds):
         for who, setting in contestants:
@@ -194,13 +201,13 @@ def main():
     parser.add_argument("what", choices=["rates", "goals"])
     parser.add_argument("--environments", nargs="*", choices=list(ENVIRONMENTS), default=list(ENVIRONMENTS))
     parser.add_argument("--algorithms", nargs="*", choices=["sac", "td3"], default=["sac", "td3"])
-    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="which of Shoal's")
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="of Shoal")
     parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
     parser.add_argument("--seeds", type=int, default=3, help="rounds")
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
-    parser.add_argument("--search-s", type=float, default=120, help="how long an adapting run searches for what its rates are then taken with")
-    parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed by then counts as this long")
-    parser.add_argument("--best", help="what `rates --out` wrote: goals at the best setting of each, too")
+    parser.add_argument("--search-s", type=float, default=120, help="how long an adapting run searches before its rates are measured")
+    parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed within this time counts as taking this long")
+    parser.add_argument("--best", help="what `rates --out` wrote: `goals` also runs the best setting of each")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     arguments = parser.parse_args()

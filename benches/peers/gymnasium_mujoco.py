@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Steps per processor-second of Gymnasium's MuJoCo tasks beside Shoal's native ones, in turn, on one core's clock.
+"""Steps per processor-second of Gymnasium's MuJoCo tasks beside Shoal's native ones, in turns.
 
     cargo xtask setup
     cargo bench --no-default-features --features mujoco --bench environment_steps --no-run
     .venv/bin/python benches/peers/gymnasium_mujoco.py
 
-Random actions, resets counted, no environment checker. The clock is the process's own, so other users of the machine distort
-the figures less; the ratio is of figures measured within seconds of each other. The native figure is criterion's estimate.
+Random actions, resets counted, no environment checker. The clock of Gymnasium is the processor time of the process, which
+other users of the machine distort less than wall time. The native figure is criterion's estimate. A ratio is of figures
+measured within seconds of each other.
 """
 
 import argparse
@@ -32,7 +33,8 @@ def gymnasium_steps_per_second(name, seconds):
     environment.reset(seed=0)
     steps, start = 0, time.process_time()
     while time.process_time() < start + seconds:
-        for action in actions[:256] if steps % 4096 == 0 else actions[steps % 4096 :][:256]:
+        first = steps % 4096
+        for action in actions[first : first + 256]:
             _, _, terminated, truncated, _ = environment.step(action)
             if terminated or truncated:
                 environment.reset()
@@ -41,9 +43,9 @@ def gymnasium_steps_per_second(name, seconds):
 
 
 def native_steps_per_second(name):
-    """The benchmark `single`, as criterion writes down what it measured."""
-    benchmark = f"single/mujoco:{name}"
-    command = ["cargo", "bench", "--no-default-features", "--features", "mujoco", "--bench", "environment_steps", "--", "--noplot", f"^{benchmark}$"]
+    """Runs the benchmark `single` and reads the estimate that criterion wrote."""
+    benchmark = ["cargo", "bench", "--no-default-features", "--features", "mujoco", "--bench", "environment_steps"]
+    command = [*benchmark, "--", "--noplot", f"^single/mujoco:{name}$"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "criterion" / "single" / f"mujoco_{name}" / "new"
     return 1e9 / json.loads((folder / "estimates.json").read_text())["median"]["point_estimate"]
@@ -56,7 +58,7 @@ def main():
     arguments = parser.parse_args()
     print(f"load {os.getloadavg()}, {arguments.rounds} rounds, medians")
     print(f"{'task':<26}{'gymnasium/s':>12}{'native/s':>12}{'ratio':>8}")
-    # It would warn about one of the models, here and in a file.
+    # MuJoCo would warn about one of the models, here and in a file.
     mujoco.set_mju_user_warning(lambda text: None)
     for task in TASKS:
         name = f"{task}-v5"

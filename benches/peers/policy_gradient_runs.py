@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """PPO and APPO on CartPole-v1: Shoal beside Stable-Baselines3, Sample Factory and PufferLib, until 475 in training.
 
-All have two layers of 64 units, in one network with two heads (Stable-Baselines3 with its own settings: in two networks), and learn until
-their newest 100 training episodes return 475 on average: the score that every library keeps of itself. Nobody evaluates. Each runs with its
-own settings and, for the same amount of learning per step, with ours: one process that steps eight environments, batches of 256 steps, sixteen
-updates from each. Shoal runs its presets, on its own CartPole and on Gymnasium's, which the others step.
+All have two layers of 64 units in one network with two heads (Stable-Baselines3 with its own settings: in two networks).
+They learn until their newest 100 training episodes return 475 on average, the score that every library keeps by itself.
+There are no evaluations.
 
-Times are from the first batch, without imports and the start of processes; of Shoal from the start of the command. Steps per processor-second
-count everything that the processes of a run do meanwhile. Runs take turns, seed by seed. Libraries get one torch thread unless `--threads`
-says more (Sample Factory sets its own).
+Each library runs with its own settings and, for the same amount of learning per step, with Shoal's: one process that steps
+eight environments, batches of 256 steps, sixteen updates from each batch. Shoal runs its presets, on its own CartPole and on
+Gymnasium's, which the libraries use.
+
+The time of a library begins with its first batch, without imports and the start of processes, Shoal's with the start of the
+command. Steps per processor-second count everything that the processes of a run do meanwhile. Runs take turns, seed by seed.
+Libraries get one torch thread unless `--threads` says more (Sample Factory sets its own number).
 
 The first start makes a virtual environment beside this file (git-ignored).
 """
@@ -40,7 +43,7 @@ OURS = {
 
 
 def ours(name, seed, arguments):
-    """A run of a preset, watched from outside until its metrics say the goal."""
+    """A run of a preset, watched from outside until its metrics reach the goal or the time is over."""
     preset, environment = OURS[name]
     changes = [
         f"run.seed={seed}", f'environment.id="{environment}"', "run.stop_env_steps=1000000000", 'run.stop_eval_return="none"',
@@ -71,7 +74,7 @@ def theirs(name, settings, seed, arguments, interpreter):
 
 
 def row(name, found):
-    """Medians over the seeds; of the times to the goal, only those that reached it."""
+    """Medians over the seeds. What a run needed to reach the goal is the median of the runs that reached it."""
     solved = [one for one in found if one["solved"]]
     median = lambda values: statistics.median(values) if values else None  # noqa: E731
     text = lambda value, digits=0: "-" if value is None else f"{value:,.{digits}f}"  # noqa: E731
@@ -88,7 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="torch threads of a library")
-    parser.add_argument("--limit-s", type=float, default=90, help="after which a run has not solved it")
+    parser.add_argument("--limit-s", type=float, default=90, help="after this time a run has not reached the goal")
     parser.add_argument("--only", nargs="*", choices=[*LIBRARIES, "Shoal"], default=[*LIBRARIES, "Shoal"])
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")

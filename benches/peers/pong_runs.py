@@ -2,18 +2,21 @@
 """Wall time to the same score on Pong from pixels: Shoal's preset beside Stable-Baselines3, each with its own settings.
 
 Shoal takes `configs/pong_ppo.toml` or, with `--algorithm dqn`, `configs/pong_dqn.toml`, which are made for Pong: 42 x 42 pixels.
-Stable-Baselines3 takes the settings that rl-baselines3-zoo has for that algorithm on all Atari games: 84 x 84 pixels; PPO with eight games,
-DQN with one, 100,000 random steps and exploration that falls within a million. So this compares what a user of each gets, not two
-implementations. `--schedule ours` gives the library's DQN our exploration, first steps, step size, target network and replay. Both play
-without sticky actions, and greedily when evaluated: weights then play one of thirty games, by the number of frames without an action at the
-start.
+Stable-Baselines3 takes the settings that rl-baselines3-zoo has for that algorithm on all Atari games: 84 x 84 pixels; PPO
+with eight games, DQN with one game, 100,000 random steps and exploration that falls within a million steps. So this compares
+what a user of each gets, not two implementations. `--schedule ours` gives the library's DQN our exploration, first steps,
+step size, target network and replay. Both play without sticky actions.
 
-A mean of routine games that reaches the goal proposes, and 100 more with the same weights decide (confirmation.py). Stable-Baselines3 is
-not charged for its imports and its evaluations, and in *training only* not for its confirmations, during which it does not train; Shoal,
-which evaluates beside the training, is charged for everything. Stable-Baselines3 takes torch's default number of threads.
+Evaluated policies play greedily, so there are only thirty different games, one for each number of frames without an action at
+the start. When the mean of routine games reaches the goal, 100 more games with the same weights decide (confirmation.py).
 
-Shoal runs first; the library may train for `--times` its wall time, or for `--seconds` with `--library-only`. The first start makes a virtual
-environment beside this file (git-ignored) and installs requirements.txt into it.
+The time of Stable-Baselines3 does not include imports and evaluations, and `training_s` does not include confirmations
+either, during which it does not train. Shoal evaluates beside the training; its time includes everything. Stable-Baselines3
+uses torch's default number of threads.
+
+Shoal runs first. The library may then train for `--times` Shoal's wall time, or for `--seconds` with `--library-only`.
+
+The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
 
 import argparse
@@ -29,20 +32,20 @@ import peers  # noqa: E402
 import runs  # noqa: E402
 
 GAMES = 5
-# rl-baselines3-zoo's hyperparameters of PPO for Atari games; step size and clipping fall to nothing over ten million steps.
+# rl-baselines3-zoo's settings of PPO for Atari games. Step size and clip range fall to 0 over ten million steps.
 PPO = {"n_steps": 128, "n_epochs": 4, "batch_size": 256, "vf_coef": 0.5, "ent_coef": 0.01}
 DQN = {
-    # rl-baselines3-zoo's of DQN.
+    # rl-baselines3-zoo's settings of DQN for Atari games.
     "zoo": {"buffer_size": 100_000, "learning_rate": 1e-4, "learning_starts": 100_000, "target_update_interval": 1_000,
             "exploration_fraction": 0.1},
-    # Those of our preset; a target network is copied every 500 updates.
+    # The settings of our preset. The target network is copied every 2,000 steps, which are 500 updates.
     "ours": {"buffer_size": 300_000, "learning_rate": 2.5e-4, "learning_starts": 10_000, "target_update_interval": 2_000,
              "exploration_fraction": 0.005, "n_steps": 5},
 }
 
 
 def library(algorithm, seed, goal, limit_s, every, schedule):
-    """Stable-Baselines3, until fresh games confirm the goal or the time is over; a line for each evaluation."""
+    """Trains until fresh games confirm the goal or the time is over. Prints a line of JSON for each evaluation."""
     import ale_py
     import gymnasium
     import stable_baselines3
@@ -61,30 +64,36 @@ def library(algorithm, seed, goal, limit_s, every, schedule):
     class Watched(BaseCallback):
         def __init__(self):
             super().__init__()
-            self.routine, self.confirmation, self.spent_s, self.next = games(GAMES, 10_000), None, 0.0, every
+            self.routine = games(GAMES, 10_000)
+            self.evaluation_s = 0.0
+            self.confirmation = None
+            self.next = every
 
         def training_s(self, wall_s):
             return wall_s - (self.confirmation.spent_s if self.confirmation else 0.0)
 
         def _on_step(self):
             now = time.perf_counter()
-            if self.training_s(now - started - self.spent_s) > limit_s:
+            if self.training_s(now - started - self.evaluation_s) > limit_s:
                 return False
             if self.num_timesteps < self.next:
                 return True
             self.next += every
             mean, _ = evaluate_policy(self.model, self.routine, n_eval_episodes=GAMES, deterministic=True, warn=False)
-            self.spent_s += time.perf_counter() - now
+            self.evaluation_s += time.perf_counter() - now
             if mean >= goal:
                 self.confirmation = self.confirmation or Confirmation(games(20, 20_000), goal)
                 self.confirmation(self.model)
             confirmed = self.confirmation is not None and self.confirmation.confirmed
-            wall_s = time.perf_counter() - started - self.spent_s
-            answer = {"wall_s": round(wall_s, 1), "training_s": round(self.training_s(wall_s), 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates, "mean": float(mean)}
-            print(json.dumps({"version": stable_baselines3.__version__, "confirmed": confirmed, **answer}), flush=True)
+            wall_s = time.perf_counter() - started - self.evaluation_s
+            answer = {
+                "version": stable_baselines3.__version__, "confirmed": confirmed, "wall_s": round(wall_s, 1),
+                "training_s": round(self.training_s(wall_s), 1), "env_steps": self.num_timesteps, "updates": self.model._n_updates,
+                "mean": float(mean),
+            }
+            print(json.dumps(answer), flush=True)
             return not confirmed
 
-    steps = 10_000_000
     if algorithm == "ppo":
         falling = {"learning_rate": lambda left: 2.5e-4 * left, "clip_range": lambda left: 0.1 * left}
         model = stable_baselines3.PPO("CnnPolicy", games(8, seed), seed=seed, device="cpu", **PPO, **falling)
@@ -94,17 +103,17 @@ def library(algorithm, seed, goal, limit_s, every, schedule):
             **DQN[schedule],
         )
     started = time.perf_counter()
-    model.learn(steps, callback=Watched())
+    model.learn(10_000_000, callback=Watched())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--goal", type=float, default=18.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--times", type=float, default=2.0)
+    parser.add_argument("--times", type=float, default=2.0, help="time limit of the library as a multiple of Shoal's wall time")
     parser.add_argument("--every", type=int, default=20_000, help="steps between the library's evaluations")
     parser.add_argument("--library-only", action="store_true")
-    parser.add_argument("--seconds", type=float, help="with --library-only")
+    parser.add_argument("--seconds", type=float, help="time limit of the library, with --library-only")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--algorithm", choices=["ppo", "dqn"], default="ppo")
     parser.add_argument("--schedule", choices=["zoo", "ours"], default="zoo", help="of the library's DQN")
@@ -124,7 +133,8 @@ def main():
             last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
         print(f"Shoal: {wall_s:.0f} s, {last['env_steps']} steps, {last['updates']} updates, confirmed: {confirmed}", flush=True)
         limit_s = arguments.times * wall_s
-    command = [peers.python(), __file__, "--peer", arguments.algorithm, arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
+    job = [arguments.algorithm, arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
+    command = [peers.python(), __file__, "--peer", *job]
     subprocess.run([str(word) for word in command], check=True)
     print(f"limit {limit_s:.0f} s; {runs.machine()}")
 

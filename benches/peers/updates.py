@@ -2,14 +2,14 @@
 """Updates per processor-second beside Stable-Baselines3 and sbx: SAC and TD3 with the shapes of HalfCheetah, DQN with those of
 Atari (four frames of 84 x 84 bytes, six actions).
 
-Equal networks (256-256; for DQN the convolutions of Mnih et al. 2015 and 512), equal batches, nothing but updates: sampling
-from a filled replay, losses, gradients, Adam, target networks. Shoal's figure is that of a whole learner (sampling, priorities
-and publication included) whose actor steps once per thousand updates. Time is that of the processor, over all threads of the
-process; every library is bound to one core. Libraries take turns, batch size by batch size. DQN is compared with
-Stable-Baselines3 alone: sbx has no convolutions for it.
+Networks are equal (256-256; for DQN the convolutions of Mnih et al. 2015 and 512), and so are batches. A library makes
+nothing but updates: sampling from a filled replay, losses, gradients, Adam, target networks. Shoal's figure is that of a
+whole learner (sampling, priorities and publication included) whose actor steps once per thousand updates. Time is processor
+time of all threads of the process; every library is bound to one core. Libraries take turns, batch size by batch size. DQN
+is compared with Stable-Baselines3 alone: sbx has no convolutions for it.
 
-With `--device cuda:0` learners of both compute there, what counts is time on the wall, and the library is bound to no core; sbx, whose JAX
-would need a GPU build of its own, is left out.
+With `--device cuda:0` the learners of both compute on that device, wall time counts, and the library is not bound to a core.
+sbx is left out then, because its JAX would need a GPU build of its own.
 
 The first start makes a virtual environment beside this file (git-ignored) and installs requirements.txt into it.
 """
@@ -36,10 +36,13 @@ ONE_THREAD = {
 
 
 class Case:
-    """What is compared of an algorithm."""
+    """What an algorithm is measured with: Shoal's preset and overrides, the capacity of all replays, and the libraries."""
 
     def __init__(self, config, capacity, overrides=(), libraries=("sb3", "sbx")):
-        self.config, self.capacity, self.overrides, self.libraries = runs.ROOT / "configs" / config, capacity, overrides, libraries
+        self.config = runs.ROOT / "configs" / config
+        self.capacity = capacity
+        self.overrides = overrides
+        self.libraries = libraries
 
 
 CASES = {
@@ -55,12 +58,13 @@ CASES = {
 def peer(library, name, batch_size, seconds, device):
     """One measurement of a library, in the virtual environment."""
     if device == "cpu":
-        # Before anything counts the cores: sbx takes all it finds, whatever the variables say.
+        # Before an import counts the cores: sbx takes all that it finds, whatever the environment variables say.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import gymnasium
     import numpy
 
-    pixels, capacity = name == "dqn", CASES[name].capacity
+    pixels = name == "dqn"
+    capacity = CASES[name].capacity
 
     class Shaped(gymnasium.Env):
         if pixels:
@@ -76,20 +80,20 @@ def peer(library, name, batch_size, seconds, device):
             return self.reset()[0], 0.0, False, False, {}
 
     if library == "sb3":
-        import stable_baselines3
+        import stable_baselines3 as algorithms
         import torch
 
         torch.set_num_threads(1)
-        version, algorithms, extra = stable_baselines3.__version__, stable_baselines3, {"device": device}
+        extra = {"device": device}
     else:
-        import sbx
+        import sbx as algorithms
 
-        version, algorithms, extra = sbx.__version__, sbx, {}
+        extra = {}
     # The network of Stable-Baselines3's CnnPolicy has the convolutions and the 512 units already.
-    shape = {"policy_kwargs": {"net_arch": []}} if pixels else {"policy_kwargs": {"net_arch": [256, 256]}}
+    layers = [] if pixels else [256, 256]
     model = getattr(algorithms, name.upper())(
         "CnnPolicy" if pixels else "MlpPolicy", Shaped(), batch_size=batch_size, buffer_size=capacity, learning_rate=3e-4, seed=1,
-        **shape, **extra,
+        policy_kwargs={"net_arch": layers}, **extra,
     )
     model._setup_learn(1)
     random = numpy.random.default_rng(1)
@@ -109,7 +113,8 @@ def peer(library, name, batch_size, seconds, device):
         model.train(steps, batch_size)
         updates += steps
     print(json.dumps({
-        "version": version, "per_cpu_s": updates / (time.process_time() - cpu), "per_wall_s": updates / (time.perf_counter() - wall),
+        "version": algorithms.__version__, "per_cpu_s": updates / (time.process_time() - cpu),
+        "per_wall_s": updates / (time.perf_counter() - wall),
     }))
 
 
@@ -132,13 +137,13 @@ def ours(arguments, name, batch_size, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--algorithms", nargs="*", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--batches", type=int, nargs="*", help="default: 64 256 1024 4096, and 32 64 128 256 of pixels")
+    parser.add_argument("--batches", type=int, nargs="*", help="default: 64 256 1024 4096, and for dqn 32 64 128 256")
     parser.add_argument("--seconds", type=float, default=6, help="per measurement")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     parser.add_argument("--device", default="cpu", help="where learners compute, for instance cuda:0")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of Shoal's runs, for instance learner.prefetch=true")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for Shoal, for instance learner.prefetch=true")
     parser.add_argument("--python", help="an interpreter that has the libraries, instead of a virtual environment of their own")
     parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -146,8 +151,9 @@ def main():
         library, name, batch_size, seconds, device = arguments.peer
         return peer(library, name, int(batch_size), float(seconds), device)
     on_cpu = arguments.device == "cpu"
-    measure, of_what = ("per_cpu_s", "processor-second") if on_cpu else ("per_wall_s", f"second of the wall on {arguments.device}")
-    interpreter, rows, versions = arguments.python or peers.python(), [], {}
+    measure, unit = ("per_cpu_s", "processor-second") if on_cpu else ("per_wall_s", f"second of wall time on {arguments.device}")
+    interpreter = arguments.python or peers.python()
+    rows, versions = [], {}
 
     def other(library, name, batch_size):
         command = [interpreter, __file__, "--peer", library, name, str(batch_size), str(arguments.seconds), arguments.device]
@@ -171,7 +177,7 @@ def main():
                 "ratio to the best": round(median["Shoal"] / best, 2),
             })
             print(runs.table([rows[-1]]), flush=True)
-    print(f"\nupdates per {of_what}, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
+    print(f"\nupdates per {unit}, medians of {arguments.repetitions}\n{runs.table(rows)}\n{versions} {runs.machine()}")
     runs.write(arguments.out, {"machine": runs.machine(), "versions": versions, "rows": rows})
 
 

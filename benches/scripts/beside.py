@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""The loops of one build beside those of another, at the same time: has a change made them slower?
+"""Has a change made the loops slower? Measures this build and another one at the same time.
 
     git worktree add ../before COMMIT && (cd ../before && cargo build --release)
     python3 benches/scripts/beside.py ../before
 
-A ratio above 1 says that this checkout is faster. Both run at once, each on a core of its own, so that whatever the machine does meanwhile
-falls on both; then they change cores, and the two ratios make one. Rates are over the second half of each run, per processor-second of the
-processes that the loop is about; the median over the rounds counts. With `--whole` it is environment steps per second of whole runs instead:
-both are under way, and each has the machine to itself in turn, a second at a time, while the other stands still.
+A ratio above 1 means that this checkout is faster; the median over the rounds counts. In a round both builds run at once,
+each on a core of its own, so that disturbances of the machine affect both. Then they swap cores, and the geometric mean of
+the two ratios is the round's. A rate is measured over the second half of a run, per processor-second of the process that
+the loop is about.
+
+With `--whole` the rate is environment steps per second of whole runs. Both runs are under way and take turns of a second, in
+which one has the machine to itself and the other is stopped.
 """
 
 import argparse
@@ -26,7 +29,7 @@ from throughput import FOREVER, NO_LEARNING
 ACTOR = [*NO_LEARNING, "actor.count=1", "machine.affinity=false"]
 ACTING = ['replay.samples_per_insert="none"', "actor.count=1", "actor.random_steps=0", "machine.affinity=false"]
 MANY = ["actor.environments=64", "actor.flush_transitions=256"]
-# The preset, what is changed of it, what is counted, and of which process (0: the learner's first, or the actor).
+# Each loop: its preset, overrides, the counter, and the index of its process among `Run.processes` (1: the learner, -1: the actor).
 LOOPS = {
     "CartPole, an actor of 64 environments": ("cartpole_dqn", [*ACTOR, *MANY], "env_steps", -1),
     "CartPole, an actor of one environment": ("cartpole_dqn", [*ACTOR, "actor.environments=1"], "env_steps", -1),
@@ -36,11 +39,14 @@ LOOPS = {
     "HalfCheetah, a learner": ("halfcheetah_sac", ["replay.min_size=1000", "actor.random_steps=0"], "updates", 1),
 }
 
+# How long a whole run has the machine to itself at a time.
+TURN_S = 1
+# How long a whole run learns before it is measured.
+WARM_UP_S = 3
+# Two lines of metrics that are further apart than this have a stop between them.
+LATE_S = 0.4
 
-# Of whole runs: how long each has the machine at a time, how long it learns before it counts, and when a line of metrics came late.
-TURN_S, WARM_UP_S, LATE_S = 1, 3, 0.4
-
-# Whole runs: the preset, and what is changed of it.
+# Whole runs: the preset and its overrides.
 WHOLE = {
     "CartPole, DQN": ("cartpole_dqn", []),
     "CartPole, DQN, without a ratio": ("cartpole_dqn", ['replay.samples_per_insert="none"']),
@@ -50,7 +56,7 @@ WHOLE = {
 
 @contextlib.contextmanager
 def bound_to(core):
-    """What is started meanwhile stays on that core."""
+    """Processes that are started inside this context stay on that core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -59,7 +65,7 @@ def bound_to(core):
         os.sched_setaffinity(0, before)
 
 
-def ratio_on(cores, builds, preset, overrides, counted, process, seconds):
+def rates_on(cores, builds, preset, overrides, counted, process, seconds):
     """Rates of both builds, each on its core."""
     with contextlib.ExitStack() as stack:
         started = []
@@ -73,7 +79,7 @@ def ratio_on(cores, builds, preset, overrides, counted, process, seconds):
 
 
 def sleep_alone(run, others, seconds):
-    """Let one run have the machine for a while: the others stand still meanwhile."""
+    """Stops the other runs and sleeps, so that this run has the machine to itself."""
     for other in others:
         signal_all(other, signal.SIGSTOP)
     signal_all(run, signal.SIGCONT)
@@ -81,7 +87,7 @@ def sleep_alone(run, others, seconds):
 
 
 def signal_all(run, number):
-    """To the supervisor first, so that it sees nobody stand still; to nobody of a run that has ended."""
+    """Signals the supervisor first, so that it never sees a process of its run stopped. A run that has ended gets no signal."""
     if run.process.poll() is not None:
         return
     for pid in [run.process.pid, *run.processes()]:
@@ -89,19 +95,19 @@ def signal_all(run, number):
 
 
 def unbroken_rate(lines, key):
-    """A counter's rate over the time between lines of metrics that follow each other as usual: not over that in which the run stood still."""
-    steps = [(later["wall_s"] - line["wall_s"], later[key] - line[key]) for line, later in zip(lines, lines[1:])]
-    steps = [step for step in steps if step[0] < LATE_S]
-    return sum(count for _, count in steps) / sum(wall_s for wall_s, _ in steps)
+    """A counter's rate without the time in which the run was stopped."""
+    intervals = [(later["wall_s"] - line["wall_s"], later[key] - line[key]) for line, later in zip(lines, lines[1:])]
+    unbroken = [(wall_s, count) for wall_s, count in intervals if wall_s < LATE_S]
+    return sum(count for _, count in unbroken) / sum(wall_s for wall_s, _ in unbroken)
 
 
 def rates_in_turns(builds, preset, overrides, seconds):
-    """Environment steps per second of whole runs of both builds, which take turns of a second in having the machine to themselves."""
+    """Environment steps per second of a whole run of each build. The runs take turns in having the machine to themselves."""
     with contextlib.ExitStack() as stack:
         started, skipped = [], []
         for supervisor, root in builds:
             run = stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides]))
-            # To continue whatever stands still comes before stopping the runs.
+            # On exit this happens before the run is told to end, which a stopped process could not do.
             stack.callback(signal_all, run, signal.SIGCONT)
             sleep_alone(run, started, WARM_UP_S)
             skipped.append(len(run.metrics()))
@@ -116,14 +122,14 @@ def rounds_of_loop(builds, cores, loop, arguments):
     """The rates of both builds, and a ratio for each round."""
     rates, ratios = [], []
     for _ in range(arguments.rounds):
-        pair = [ratio_on(order, builds, *loop, arguments.seconds) for order in (cores, cores[::-1])]
+        pair = [rates_on(order, builds, *loop, arguments.seconds) for order in (cores, cores[::-1])]
         rates += pair
         ratios.append(math.sqrt(math.prod(now / before for before, now in pair)))
     return rates, ratios
 
 
 def rounds_of_whole(builds, whole, arguments):
-    """The same of whole runs; who begins changes."""
+    """Rates of whole runs of both builds, and a ratio for each round. Which build begins alternates."""
     rates = []
     for number in range(arguments.rounds):
         order = 1 if number % 2 == 0 else -1
@@ -136,7 +142,7 @@ def main():
     parser.add_argument("before", type=Path, help="the other checkout, built")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--only", default="", help="of the loops, or runs, those that have this in their names")
+    parser.add_argument("--only", default="", help="measure only loops, or whole runs, with this in their names")
     parser.add_argument("--whole", action="store_true", help="whole runs instead of single loops")
     parser.add_argument("--supervisors", type=Path, nargs=2, help="programs of the other checkout and of this one, if they lie elsewhere")
     parser.add_argument("--out")

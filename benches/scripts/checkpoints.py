@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What checkpoints cost: a run that learns while it writes them, looked at from outside a thousand times a second.
+"""What checkpoints cost: looks from outside, a thousand times a second, at a run that learns while it writes checkpoints.
 
     checkpoints.py                                       # DQN on Rally-v0, 200,000 frames: 0.4 GiB
     checkpoints.py --config configs/halfcheetah_sac.toml --fill 300000
 
-The count of updates is read from the segment itself, so nothing of the run has to know. Reported are updates per second while a
-checkpoint is being written and while none is, the gaps between two updates in both, the rate at which checkpoints are written
-beside that of plain writes to the same disk, and how long a killed run takes to go on: from `kill -9` of its supervisor to the
-first update of `resume`, or of `adopt` with `--adopt`.
+The count of updates is read from the shared segment, so the run takes no part in the measurement. Reported are
+
+- updates per second while a checkpoint is being written and while none is,
+- the gaps between two updates in both cases,
+- the rate at which checkpoints are written, beside that of plain writes to the same disk,
+- how long a killed run takes to go on: from `kill -9` of its supervisor to the first update of `resume` (the only figure
+  with `--adopt`, of `adopt`).
 """
 
 import argparse
@@ -22,7 +25,8 @@ from pathlib import Path
 
 import runs
 
-# Word 5 of the control region, the first behind the header's page; words are two cache lines apart (src/segment/control.rs).
+# The count of updates is word 5 of the control region, which follows the header's page. Words are two cache lines apart
+# (src/segment/control.rs).
 UPDATES_AT = 4096 + 5 * 128
 
 
@@ -35,12 +39,14 @@ def updates_of(pid):
 
 
 def look(run, seconds):
-    """Seconds, updates and gaps between updates, by whether a checkpoint is under way."""
+    """Seconds, updates and gaps between updates, by whether a checkpoint is being written."""
     updates = updates_of(run.process.pid)
     folder = Path(run.folder.name) / "runs/latest/checkpoints"
     found = {True: [0.0, 0, []], False: [0.0, 0, []]}
-    before, changed, last = updates(), time.monotonic(), time.monotonic()
-    writing, end = False, time.monotonic() + seconds
+    before = updates()
+    changed = last = time.monotonic()
+    writing = False
+    end = last + seconds
     while last < end:
         time.sleep(0.001)
         now, count = time.monotonic(), updates()
@@ -56,8 +62,9 @@ def look(run, seconds):
 
 
 def plain_rate(folder, size):
-    """Bytes per second of writing so many bytes in the folder, and having them on the disk."""
-    path, chunk = Path(folder) / "plain", os.urandom(1 << 20)
+    """Bytes per second of writing a file of `size` bytes in the folder, with fsync."""
+    path = Path(folder) / "plain"
+    chunk = os.urandom(1 << 20)
     began = time.monotonic()
     with open(path, "wb") as file:
         for _ in range(max(1, size >> 20)):
@@ -81,7 +88,7 @@ def go_on(supervisor, command, run, folder):
 
 
 def resumed(supervisor, run, folder):
-    """Kill the supervisor, and go on by way of the disk."""
+    """Kills the supervisor and resumes the run from its checkpoint on disk."""
     began = time.monotonic()
     os.kill(run.process.pid, signal.SIGKILL)
     run.process.wait()
@@ -102,8 +109,9 @@ def resumed(supervisor, run, folder):
 
 
 def adopted(supervisor, run, folder):
-    """Kill the supervisor, and go on in the memory in which the run is kept. Its segment stays the one that it is."""
-    counted, began = updates_of(run.process.pid), time.monotonic()
+    """Kills the supervisor and adopts the run, which is kept in memory. The segment stays the same."""
+    counted = updates_of(run.process.pid)
+    began = time.monotonic()
     os.kill(run.process.pid, signal.SIGKILL)
     run.process.wait()
     while "keeps the run in memory" not in (folder / "run.log").read_text():

@@ -4,10 +4,14 @@
     curves.py run configs/pendulum_sac.toml --seeds 5 --out docs/curves/pendulum_sac.json
     curves.py plot docs/curves/pendulum_*.json --out docs/curves/pendulum.svg
 
-A run is the command that a user types. What is kept of each is every routine evaluation (environment steps, wall seconds,
-mean return), the mean of the newest 100 training episodes in about a hundred places, what fresh episodes said of weights
-that were the best so far, and the return of the last weights over 100 episodes of their own seed. `--jobs` runs several
-seeds at a time: then curves over steps mean what they say, and wall times do not. Plotting needs matplotlib.
+A run is the command that a user types. The data of a run are
+
+- every routine evaluation: environment steps, wall seconds, mean return,
+- the mean return of the newest 100 training episodes, at about a hundred points,
+- what confirmations with fresh episodes said of weights that were the best so far,
+- the return of the last weights over 100 episodes with a seed of their own.
+
+`--jobs` runs several seeds at a time. Curves over steps stay valid then, wall times do not. Plotting needs matplotlib.
 """
 
 import argparse
@@ -20,12 +24,13 @@ from pathlib import Path
 import runs
 
 CONFIRMED = ("env_steps", "wall_s", "episodes", "return_mean", "ci95_low", "ci95_high")
-TRAINING_PLACES = 100
+TRAINING_POINTS = 100
 
 
 def of_training(metrics):
-    """The mean return of the newest training episodes, up to 100, in places that are equally far from each other."""
-    every, found = metrics[-1]["env_steps"] / TRAINING_PLACES, []
+    """The mean return of the newest training episodes, up to 100, at equally spaced numbers of environment steps."""
+    every = metrics[-1]["env_steps"] / TRAINING_POINTS
+    found = []
     for line in metrics:
         if line.get("train_return_mean") is not None and line["env_steps"] >= len(found) * every:
             found.append(line)
@@ -42,10 +47,11 @@ def one(arguments, seed):
         overrides.append("machine.affinity=false")
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         wall_s = run.wait(arguments.limit_s)
-        # Confirmations are of good weights only: a curve is made of the evaluations that come whatever the weights are like.
-        lines = run.lines("evaluations.jsonl")
-        metrics, evaluations = run.metrics(), [line for line in lines if line["kind"] == "routine"]
+        metrics = run.metrics()
         last = metrics[-1]
+        lines = run.lines("evaluations.jsonl")
+        # The curve has routine evaluations alone: only good weights have confirmations.
+        evaluations = [line for line in lines if line["kind"] == "routine"]
         confirmations = [line for line in lines if line["is_best"]]
         played = run.evaluate("last", arguments.episodes, 1)
     return {
@@ -118,22 +124,22 @@ def plot(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     tasks = parser.add_subparsers(dest="task", required=True)
-    of_run = tasks.add_parser("run", help="run a preset over seeds")
-    of_run.add_argument("config")
-    of_run.add_argument("--seeds", type=int, default=5)
-    of_run.add_argument("--first-seed", type=int, default=1)
-    of_run.add_argument("--jobs", type=int, default=1)
-    of_run.add_argument("--episodes", type=int, default=100)
-    of_run.add_argument("--goal", type=float)
-    of_run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    of_run.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
-    of_run.add_argument("--limit-s", type=float, default=36_000)
-    of_run.add_argument("--out")
-    of_plot = tasks.add_parser("plot", help="draw what was kept")
-    of_plot.add_argument("data", nargs="+")
-    of_plot.add_argument("--smooth", type=int, default=1, help="evaluations averaged")
-    of_plot.add_argument("--reference", action="append", default=[], metavar="NAME=RETURN", help="a horizontal line")
-    of_plot.add_argument("--out", required=True)
+    run_options = tasks.add_parser("run", help="run a preset over seeds")
+    run_options.add_argument("config")
+    run_options.add_argument("--seeds", type=int, default=5)
+    run_options.add_argument("--first-seed", type=int, default=1)
+    run_options.add_argument("--jobs", type=int, default=1)
+    run_options.add_argument("--episodes", type=int, default=100)
+    run_options.add_argument("--goal", type=float, help="say also whether the last weights reach this return")
+    run_options.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    run_options.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
+    run_options.add_argument("--limit-s", type=float, default=36_000)
+    run_options.add_argument("--out")
+    plot_options = tasks.add_parser("plot", help="draw the data of runs")
+    plot_options.add_argument("data", nargs="+")
+    plot_options.add_argument("--smooth", type=int, default=1, help="evaluations averaged")
+    plot_options.add_argument("--reference", action="append", default=[], metavar="NAME=RETURN", help="a horizontal line")
+    plot_options.add_argument("--out", required=True)
     arguments = parser.parse_args()
     {"run": run, "plot": plot}[arguments.task](arguments)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What it costs a run to be looked at: one that learns, in turns without and with pages that show it.
+"""What the dashboard costs a run that learns: its updates per second with and without open pages, in turns.
 
     cargo build --release && python3 benches/scripts/dashboard.py
 
-Pages are connections that take every message, ask for the list of all runs every five seconds and, where there is a visualizer
-(`--picture`), for each picture, and draw nothing: a browser may be on another machine. `--beside` so many ended runs lie beside the one
-that is shown. Reported are the updates per second with pages over those without (the median of the rounds), the processor time of the
-dashboard, and what it sends.
+A page is a connection that receives every message, asks for the list of all runs every five seconds and, with a visualizer
+(`--picture`), for each picture. It draws nothing, because a browser may be on another machine. With `--beside N`, N ended
+runs lie in the folder of the run that is shown. Reported are the updates per second with pages over those without (the
+median of the rounds), the processor time of the dashboard, and the bytes that it sends.
 """
 
 import argparse
@@ -27,14 +27,13 @@ from pathlib import Path
 import runs
 from throughput import FOREVER
 
-
-# As the page does it.
+# The intervals at which the page in src/dashboard/page asks.
 LIST_INTERVAL_S = 5
 PICTURE_INTERVAL_S = 0.2
 
 
 class Dashboard:
-    """The program, with so many pages."""
+    """The program `dashboard` with a number of open pages."""
 
     def __init__(self, run, pages, shows_picture):
         program = Path(run.supervisor).with_name("dashboard")
@@ -52,25 +51,26 @@ class Dashboard:
             page = socket.create_connection((host.split(":")[0], int(host.split(":")[1])))
             page.sendall(f"GET /{path}runs/{run_id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             self.pages.register(page, selectors.EVENT_READ)
-        # Each page asks at a time of its own.
-        asking = [(url, interval, index * interval / pages) for url, interval in self.asked.items() for index in range(pages)]
-        self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.ask, args=(asking,))]
+        # Spread over the interval, so that no two pages ask at the same time.
+        requests = [[index * interval / pages, interval, url] for url, interval in self.asked.items() for index in range(pages)]
+        self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.ask, args=(requests,))]
         for thread in self.threads:
             thread.start()
 
-    def ask(self, asking):
+    def ask(self, requests):
+        """Sends requests, each a list of the seconds until it is due, its interval, and its URL."""
         started = time.monotonic()
-        due = [[first, interval, url] for url, interval, first in asking]
         while not self.ended:
-            first = min(due)
-            wait = started + first[0] - time.monotonic()
+            request = min(requests)
+            due_s, interval, url = request
+            wait = started + due_s - time.monotonic()
             if wait > 0:
                 time.sleep(min(wait, 0.1))
                 continue
-            first[0] += first[1]
+            request[0] += interval
+            # A run without a visualizer, or before its first picture, answers with an error.
             with contextlib.suppress(urllib.error.HTTPError):
-                # A run without a visualizer, or before its first picture, has none.
-                self.received += len(urllib.request.urlopen(first[2]).read())
+                self.received += len(urllib.request.urlopen(url).read())
 
     def read(self):
         while not self.ended:
@@ -92,7 +92,7 @@ class Dashboard:
 
 
 def add_ended_runs(supervisor, config, folder, count):
-    """So many folders of runs that have ended: one, and copies of it."""
+    """Adds the folders of `count` ended runs, all copies of one run."""
     if count == 0:
         return
     command = [str(supervisor), str(config)]
@@ -101,7 +101,7 @@ def add_ended_runs(supervisor, config, folder, count):
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
     ended = (Path(folder) / "ended/latest").resolve()
     for index in range(count):
-        # The link `latest` goes on leading to the run that is shown.
+        # A copy does not change the link `runs/latest`, which leads to the run that is shown.
         shutil.copytree(ended, Path(folder) / "runs" / f"{ended.name[:-4]}{index:04x}", symlinks=True)
 
 
@@ -126,7 +126,7 @@ def main():
             ratios, shares, rates = [], [], []
             for round_number in range(arguments.rounds):
                 counts = {}
-                # Who begins changes, so that what the machine does meanwhile falls on both.
+                # The order alternates, so that disturbances of the machine affect both.
                 for looked_at in (False, True) if round_number % 2 else (True, False):
                     with Dashboard(run, pages, arguments.picture) if looked_at else contextlib.nullcontext() as dashboard:
                         time.sleep(0.5)

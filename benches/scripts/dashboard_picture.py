@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A picture of the dashboard beside a run that learns, as a browser shows it.
+"""A screenshot of the dashboard, in a browser, while a run learns.
 
     cargo build --release && python3 benches/scripts/dashboard_picture.py docs/pictures/dashboard.png
 
@@ -26,7 +26,7 @@ def main():
     parser.add_argument("picture", type=Path)
     parser.add_argument("--preset", default="pendulum_sac")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    parser.add_argument("--seconds", type=float, default=60, help="how long the run has been going on")
+    parser.add_argument("--seconds", type=float, default=60, help="how long the run has been learning")
     parser.add_argument("--supervisor", type=Path, default=runs.DEFAULT_SUPERVISOR)
     arguments = parser.parse_args()
     overrides = ['run.stop_eval_return="none"', "run.stop_env_steps=1000000000", "visualizer.enabled=true", *arguments.overrides]
@@ -42,7 +42,7 @@ def main():
                 chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
                 page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
                 page.goto(link)
-                # Until rates were measured and charts were drawn.
+                # Until rates are measured and charts are drawn.
                 page.wait_for_selector("canvas")
                 time.sleep(5)
                 page.screenshot(path=str(arguments.picture))

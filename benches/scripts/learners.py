@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Updates per second of several learners, or of one elsewhere, beside those of one on the CPU, at the default placement, in turns.
+"""Updates per second of several learners, or of one learner elsewhere, beside one learner on the CPU, at the default placement.
 
-Every round runs each case once, in an order that changes from round to round; the figure is the median of the rounds' ratios.
-`--counts` are learners that divide every batch, `--devices` one learner, or one per device, as `learner.device` names them. `--halves` are two
-learners that share the algorithm, one of the critics and one of the policy (docs/two-devices.md), on the CPU and on each of the devices; updates
-of the critics count. `--engines` are those of `network.engine` for the one learner on the CPU.
-`--apart` is a control: two runs with one learner each at the same time, both together beside the one alone. It says what the machine gives to two
-processes that have nothing to do with each other, so that a ratio is not blamed on the placement where the machine has no second core to give.
+Every round runs each case once, in an order that changes from round to round. The figure is the median of the rounds' ratios.
 
-Other programs disturb such figures. Each point notes which share of the cores they took; points above `--others` are repeated, and marked if that
-did not help. One environment step per update; no evaluator unless `--evaluator` is given.
+- `--counts`: so many learners, which divide every batch.
+- `--devices`: one learner on the device, or one per device, as `learner.device` names them.
+- `--engines`: one learner on the CPU with this `network.engine`.
+- `--halves`: two learners that share the algorithm, one for the critics and one for the policy (docs/two-devices.md), on the
+  CPU and on each of the devices. Updates of the critics count.
+- `--apart`: a control. Two runs with one learner each at the same time; their updates are added. It shows what the machine
+  gives to two unrelated processes, so that the placement is not blamed if the machine has no second core to give.
+
+Other programs disturb such figures. Each point notes the share of the cores that other programs took. Points above
+`--others` are repeated, and marked if that did not help. There is one environment step per update, and no evaluator unless
+`--evaluator` is given.
 """
 
 import argparse
@@ -20,14 +24,14 @@ import time
 import runs
 
 PRESETS = {"sac": "halfcheetah_sac", "td3": "halfcheetah_td3", "dqn": "cartpole_dqn"}
-# One update of a large batch takes a core seconds, so they are measured only where they are named.
+# An update with a large batch takes seconds on a core, so this preset runs only if it is named.
 PIXELS = {"pixels": "rally_dqn"}
 ATTEMPTS = 3
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def busy_s():
-    """Processor seconds of everybody since boot, on the cores that this process may use."""
+    """Processor seconds of all programs since boot, on the cores that this process may use."""
     cores, ticks = {f"cpu{core}" for core in os.sched_getaffinity(0)}, 0
     with open("/proc/stat") as file:
         for name, *times in map(str.split, file):
@@ -38,7 +42,7 @@ def busy_s():
 
 
 def overrides(batch, case, arguments):
-    """Of one run of a case, with batches of this many transitions."""
+    """The overrides of a run of a case, with batches of this many transitions."""
     return [
         "run.stop_env_steps=1000000000000",
         'run.stop_eval_return="none"',
@@ -61,7 +65,7 @@ def wait_for_updates(run):
 
 
 def updates_per_s(algorithm, batch, case, copies, arguments):
-    """Of `copies` runs at the same time, all together, and the share of the cores that other programs took meanwhile."""
+    """Updates per second of `copies` simultaneous runs in all, and the share of the cores that other programs took meanwhile."""
     config = runs.ROOT / f"configs/{(PRESETS | PIXELS)[algorithm]}.toml"
     several = [runs.Run(arguments.supervisor, config, overrides(batch, case, arguments)) for _ in range(copies)]
     try:
@@ -69,11 +73,15 @@ def updates_per_s(algorithm, batch, case, copies, arguments):
             wait_for_updates(run)
         time.sleep(arguments.seconds / 4)
         pids = [pid for run in several for pid in [run.process.pid, *run.processes()]]
-        before, busy, own, at = [run.metrics()[-1] for run in several], busy_s(), {pid: runs.cpu_seconds(pid) for pid in pids}, time.monotonic()
+        before = [run.metrics()[-1] for run in several]
+        busy_before = busy_s()
+        own_before = {pid: runs.cpu_seconds(pid) for pid in pids}
+        started = time.monotonic()
         time.sleep(arguments.seconds)
-        after, busy = [run.metrics()[-1] for run in several], busy_s() - busy
-        own = sum(runs.cpu_seconds(pid, known) - known for pid, known in own.items())
-        others = max(0.0, busy - own) / (time.monotonic() - at) / len(os.sched_getaffinity(0))
+        after = [run.metrics()[-1] for run in several]
+        busy = busy_s() - busy_before
+        own = sum(runs.cpu_seconds(pid, known) - known for pid, known in own_before.items())
+        others = max(0.0, busy - own) / (time.monotonic() - started) / len(os.sched_getaffinity(0))
     finally:
         for run in several:
             run.__exit__()
@@ -82,7 +90,7 @@ def updates_per_s(algorithm, batch, case, copies, arguments):
 
 
 def undisturbed(algorithm, batch, case, copies, arguments):
-    """The attempt beside which others took least, the first that is quiet enough."""
+    """The first attempt in which other programs took little enough or, without one, the attempt in which they took least."""
     best = None
     for _ in range(ATTEMPTS):
         point = updates_per_s(algorithm, batch, case, copies, arguments)
@@ -94,7 +102,7 @@ def undisturbed(algorithm, batch, case, copies, arguments):
 
 
 def cases_of(arguments):
-    """What runs, by name: overrides, and how many runs at the same time."""
+    """The cases by name: overrides, and how many runs there are at the same time."""
     halves = ["learner.split=actor_critic"]
     cases = {"one": ([], 1)}
     cases |= {f"{count} learners": ([f"learner.count={count}"], 1) for count in arguments.counts}
@@ -126,16 +134,17 @@ def compare(algorithm, batch, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("algorithms", nargs="*", metavar="ALGORITHM", help=f"of {', '.join(PRESETS | PIXELS)}; {', '.join(PRESETS)} if none is named")
+    algorithms = f"of {', '.join(PRESETS | PIXELS)}; {', '.join(PRESETS)} if none is named"
+    parser.add_argument("algorithms", nargs="*", metavar="ALGORITHM", help=algorithms)
     parser.add_argument("--batches", type=int, nargs="+", default=[64, 256, 1024, 4096])
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--others", type=float, default=0.05, help="share of the cores that other programs may take")
-    parser.add_argument("--counts", type=int, nargs="*", default=[2], help="numbers of learners beside one")
+    parser.add_argument("--counts", type=int, nargs="*", default=[2], help="numbers of learners to compare with one")
     parser.add_argument("--devices", nargs="*", default=[], metavar="DEVICE", help="for instance cuda:0")
     parser.add_argument("--engines", nargs="*", default=[], metavar="ENGINE", help="for instance torch")
-    parser.add_argument("--apart", action="store_true", help="measure two separate runs, too")
-    parser.add_argument("--halves", action="store_true", help="measure two halves, too, of algorithms with actor and critics")
+    parser.add_argument("--apart", action="store_true", help="measure two separate runs as well")
+    parser.add_argument("--halves", action="store_true", help="measure two halves as well (algorithms with an actor and critics)")
     parser.add_argument("--evaluator", action="store_true", help="with the preset's evaluator")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for instance machine.affinity=false")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)

@@ -38,7 +38,7 @@ def style(cell):
 
 
 def watch(command, seconds):
-    """The screen that `command` has painted after some seconds; then it is asked to leave."""
+    """The lines that `command` shows on its terminal after some seconds. Then it is asked to end (`q`)."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     child, terminal = pty.fork()
@@ -69,7 +69,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--config", default=runs.ROOT / "configs/cartpole_dqn.toml")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--seconds", type=float, default=10, help="into the run")
+    parser.add_argument("--seconds", type=float, default=10, help="how long the run has been learning")
     parser.add_argument("--programs", type=Path, default=runs.ROOT / "target/release")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def main():
         for line in lines:
             console.print(line, no_wrap=True, crop=True)
     picture = console.export_svg(title="shoal inspect runs/latest --live")
-    # Without the web fonts that it would load: any font of fixed width will do.
+    # Without the web fonts that the picture would load: any fixed-width font will do.
     arguments.out.write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
 
 

@@ -1,10 +1,10 @@
-"""What somebody with Python, and nothing else, goes through: from `pip install` to a trained CartPole, and on.
+"""What somebody with Python alone goes through: from `pip install` to a trained CartPole and beyond.
 
     cargo xtask wheel && python3 benches/scripts/newcomer.py target/wheels/*.whl
     python3 benches/scripts/newcomer.py --peers target/wheels/*.whl     # beside Stable-Baselines3 and Sample Factory
 
-Everything happens in an empty folder that is its own HOME, with a PATH on which there is an interpreter and nothing else:
-no compiler, no cargo. Prints wall time and megabytes of each step; fails where a step does.
+Everything happens in an empty folder that is its own HOME. On its PATH there is a Python interpreter and nothing else: no
+compiler, no cargo. Prints wall time and megabytes of each step, and fails if a step fails.
 """
 
 import argparse
@@ -25,7 +25,8 @@ run = shoal.train("cartpole_dqn", seed=2)
 run.plot()
 """
 
-# The settings of RL Zoo for DQN on CartPole-v1; training ends with the evaluation that reaches 475, as its users let it.
+# The settings of RL Zoo for DQN on CartPole-v1. The library's own callback ends training with the first evaluation that
+# reaches 475.
 STABLE_BASELINES3 = """
 import gymnasium
 from stable_baselines3 import DQN
@@ -42,7 +43,7 @@ print("best mean of 20 episodes:", callback.best_mean_reward, "after", model.num
 
 
 class Newcomer:
-    """An empty folder with an interpreter, and the steps that were taken in it."""
+    """An empty folder with an interpreter, and the steps taken in it so far."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -57,7 +58,7 @@ class Newcomer:
             "XDG_RUNTIME_DIR": str(self.folder / "runtime"),
             "LANG": "C.UTF-8",
         }
-        # How this machine reaches the package index.
+        # These say how this machine reaches the package index.
         network = {
             name: value
             for name, value in os.environ.items()
@@ -79,7 +80,7 @@ class Newcomer:
 
     @contextlib.contextmanager
     def started(self, *command):
-        """A process beside the next steps, which has ended after them, also where one of them fails."""
+        """A process that runs beside the next steps and is ended after them, also if one of them fails."""
         process = subprocess.Popen(command, cwd=self.folder, env=self.variables, stderr=subprocess.DEVNULL)
         try:
             yield process
@@ -93,20 +94,19 @@ class Newcomer:
         self.steps.append({"step": name, "seconds": seconds, "megabytes": size / 1e6})
 
     def bytes(self):
-        found = (path.lstat().st_size for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
-        return sum(found)
+        return sum(path.lstat().st_size for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
 
     def environment(self, name):
-        """A virtual environment, and its folder of programs."""
+        """Makes a virtual environment and returns its folder of programs."""
         self.step(f"{name}: python3 -m venv", "python3", "-m", "venv", str(self.folder / name))
         return self.folder / name / "bin"
 
 
 def look_and_kill(newcomer, program, run):
-    """Look at a run, kill an actor of it, and look again."""
+    """Inspects a run, kills one of its actors, and inspects it again."""
     seen, _ = newcomer.step("shoal: inspect", program, "inspect", run, "--json")
     processes = [process for process in json.loads(seen)["processes"] if process["state"] == "live"]
-    assert any(process["role"] == "attached_actor" for process in processes), "the attached actor is seen"
+    assert any(process["role"] == "attached_actor" for process in processes), "inspect does not list the attached actor"
     victim = next(process["pid"] for process in processes if process["role"] == "actor")
     os.kill(victim, signal.SIGKILL)
     time.sleep(2)
@@ -116,7 +116,7 @@ def look_and_kill(newcomer, program, run):
         for process in json.loads(seen)["processes"]
         if process["role"] == "actor" and process["state"] == "live"
     ]
-    assert [actor["pid"] for actor in actors] != [victim] and actors, "the killed actor was replaced"
+    assert [actor["pid"] for actor in actors] != [victim] and actors, "the killed actor was not replaced"
 
 
 def shoal(newcomer, wheel):
@@ -141,7 +141,7 @@ def shoal(newcomer, wheel):
             supervisor.send_signal(signal.SIGINT)
             assert supervisor.wait(30) == 130 and attached.wait(30) == 0
     newcomer.note("shoal: train, attach, kill, stop", time.monotonic() - begin, 0)
-    assert not list((newcomer.folder / "runtime/shoal").iterdir()), "nothing is left behind"
+    assert not list((newcomer.folder / "runtime/shoal").iterdir()), "the run left entries in the registry"
 
     script = (
         "import shoal; run = shoal.train('CartPole-v1', quiet=True); print(shoal.evaluate(run.load(), episodes=100))"
@@ -178,7 +178,7 @@ def shoal(newcomer, wheel):
     )
     outputs = json.loads((newcomer.folder / "one.ipynb").read_text())["cells"][0]["outputs"]
     kinds = {kind for output in outputs for kind in output.get("data", {"text": None})}
-    assert {"text", "image/png"} <= kinds, f"the notebook shows {kinds}"
+    assert {"text", "image/png"} <= kinds, f"the notebook shows only {kinds}"
 
 
 def peers(newcomer):

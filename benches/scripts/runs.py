@@ -16,7 +16,7 @@ DEFAULT_SUPERVISOR = ROOT / "target/release/supervisor"
 
 
 def machine():
-    """What a figure depends on, to be written beside it."""
+    """What a figure depends on; written beside it."""
     with open("/proc/cpuinfo") as file:
         models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
@@ -29,7 +29,7 @@ def machine():
 
 
 class Run:
-    """A supervisor under way, in a run folder of its own."""
+    """A running supervisor with a run folder and a registry of its own."""
 
     def __init__(self, supervisor, config, overrides):
         self.supervisor, self.folder = supervisor, tempfile.TemporaryDirectory(prefix="shoal-bench-")
@@ -55,13 +55,14 @@ class Run:
         self.folder.cleanup()
 
     def wait(self, limit_s):
-        """Wait for the end; returns the wall seconds from exec to exit."""
+        """Waits for the end of the run and returns the wall seconds from exec to exit."""
         _, self.errors = self.process.communicate(timeout=limit_s)
         if self.process.returncode != 0:
             raise RuntimeError(f"the supervisor failed:\n{self.errors}")
         return time.monotonic() - self.started
 
     def lines(self, name):
+        """The lines of a JSON Lines file in the run folder so far."""
         path = Path(self.folder.name) / "runs/latest" / name
         if not path.exists():
             return []
@@ -74,7 +75,7 @@ class Run:
         return lines
 
     def metrics(self):
-        """What it wrote so far; an error once it has failed, so that nobody waits for more."""
+        """The lines of metrics so far. Raises once the supervisor has failed, so that nobody waits for more."""
         if self.process.poll() not in (None, 0):
             raise RuntimeError(f"the supervisor failed:\n{self.process.stderr.read()}")
         return self.lines("metrics.jsonl")
@@ -84,11 +85,11 @@ class Run:
         return json.loads((Path(self.folder.name) / "runs/latest/run.json").read_text())["finished"]["summary"]
 
     def fitted(self):
-        """The overrides that repeat, without a search, what a run that fitted itself ended with; none of another run. Only after the end."""
+        """The overrides that an adapting run ended with; none if the run did not adapt. Only after the end."""
         return [word for word in (self.summary()["fitted"] or "").split(";")[0].split() if word != "--set"]
 
     def evaluate(self, weights, episodes, seed):
-        """What `evaluate` says of the weights that the run left: `best` or `last`. Only after the end."""
+        """What `evaluate` says of the `best` or `last` weights of the run. Only after the end."""
         command = [Path(self.supervisor).with_name("evaluate"), Path(self.folder.name) / "runs/latest", "--json"]
         command += ["--weights", weights, "--episodes", episodes, "--seed", seed]
         answer = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -97,10 +98,10 @@ class Run:
         return json.loads(answer.stdout)
 
     def processes(self):
-        """Process ids by role, from the cores' point of view: the children in the order in which they were forked.
+        """Ids of the supervisor's child processes in the order in which they were forked: sentinel, learners, actors, others.
 
-        Those that let training go first do not stay (whoever writes a checkpoint, or measures what the cores could compute), and are
-        left out.
+        Children with another niceness are left out, such as those that write a checkpoint or measure what the cores could
+        compute: they do not stay.
         """
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         usual = niceness(self.process.pid)
@@ -108,7 +109,7 @@ class Run:
 
 
 def niceness(pid):
-    """How far a process lets others go first; `None` of one that has ended."""
+    """The niceness of a process, or `None` if it has ended."""
     try:
         return os.getpriority(os.PRIO_PROCESS, pid)
     except ProcessLookupError:
@@ -116,9 +117,9 @@ def niceness(pid):
 
 
 def cpu_seconds(pid, known=None):
-    """Processor time of all threads of a process so far; of one that is gone what was `known` of it, or an error."""
+    """Processor time of all threads of a process so far. If the process is gone: `known`, or an error if that is `None`."""
     try:
-        # The kernel's clock of that process, as clock_getcpuclockid(3) has it.
+        # The id of the process's clock in the kernel, as clock_getcpuclockid(3) computes it.
         return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
     except OSError:
         if known is None:
@@ -127,22 +128,26 @@ def cpu_seconds(pid, known=None):
 
 
 def watch(run, seconds):
-    """Watch a run for `seconds`: a function that gives the rate of a counter of its metrics, and the cores each process used.
+    """Watches a run for `seconds`. Returns a function from a counter of the metrics to its rate, and the cores each process used.
 
-    Of the processes the sentinel comes first, then learners, then actors; it uses no processor time. One that ended meanwhile counts as if it
-    had used none.
+    The processes are those of `Run.processes`: first the sentinel, which uses no processor time, then learners, then actors. A
+    process that ended meanwhile counts as if it had used no processor time.
     """
     pids = run.processes()
-    before, cpu_before, at = run.metrics()[-1], {pid: cpu_seconds(pid) for pid in pids}, time.monotonic()
+    before = run.metrics()[-1]
+    cpu_before = {pid: cpu_seconds(pid) for pid in pids}
+    started = time.monotonic()
     time.sleep(seconds)
-    after, cpu_after, elapsed = run.metrics()[-1], {pid: cpu_seconds(pid, cpu_before[pid]) for pid in pids}, time.monotonic() - at
+    after = run.metrics()[-1]
+    cpu_after = {pid: cpu_seconds(pid, cpu_before[pid]) for pid in pids}
+    elapsed = time.monotonic() - started
     wall_s = after["wall_s"] - before["wall_s"]
     cpu = [(cpu_after[pid] - cpu_before[pid]) / elapsed for pid in pids]
     return (lambda key: (after[key] - before[key]) / wall_s), cpu
 
 
 def memory_kib(pid):
-    """Proportional and resident set size."""
+    """Proportional and resident set size of a process, in KiB."""
     sizes = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -152,14 +157,14 @@ def memory_kib(pid):
 
 
 def interval(ratios):
-    """Where the median of the ratios would lie in 95 of 100 repetitions: from the ratios themselves, drawn again (Efron 1979)."""
+    """The 95 % confidence interval of the median of the ratios, by the bootstrap (Efron 1979)."""
     draw = random.Random(0)
     medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(10_000))
     return f"{medians[250]:.3f} to {medians[-251]:.3f}"
 
 
 def table(rows):
-    """Rows of a dictionary each as a markdown table."""
+    """A Markdown table of rows, each a dictionary."""
     names = list(rows[0])
     text = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     text += ["| " + " | ".join(str(row.get(name, "")) for name in names) + " |" for row in rows]

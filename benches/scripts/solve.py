@@ -5,7 +5,7 @@ Wall time is from the start of the supervisor to its exit, everything included: 
 *Solved*: an evaluation reached `run.stop_eval_return`, and fresh episodes with the same weights confirmed it, which ends the
 run (docs/evaluation.md).
 *Holds*: the best weights, played after the run by `evaluate --episodes 200 --seed 77`, reach the goal in the mean. These
-episodes have had no part in any choice, so this is the figure to believe.
+episodes had no part in choosing the weights, so this is the figure to believe.
 A preset without a goal of its own can be given one: `--set run.stop_eval_return=-160`.
 """
 
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--episodes", type=int, default=200, help="fresh episodes of the best weights")
-    parser.add_argument("--fresh-seed", type=int, default=77, help="their seed")
+    parser.add_argument("--fresh-seed", type=int, default=77, help="seed of the fresh episodes")
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--limit-s", type=float, default=900)
     parser.add_argument("--out")

@@ -7,8 +7,8 @@
 - atari: 1 and 2 free-running actors of 8 games of Pong each, at 42 x 42 with the network of its preset and at 84 x 84 with that of the DQN
   paper, one inference per step, and the memory of an actor.
 - learner: updates per processor-second of the learner process, batch 64, at two network sizes, actors throttled to it.
-- start: from the start of the command to the first environment step, as the first line of metrics that has one says it
-  (the supervisor writes five lines a second at most, so the figure is an upper bound).
+- start: from the start of the command to the first line of metrics with an environment step (the supervisor writes five
+  lines a second at most, so the figure is an upper bound).
 - memory: proportional and resident set size of every process after three seconds.
 
 Rates are over the second half of each run; processor time is the kernel's, per process.
@@ -32,7 +32,7 @@ NO_LEARNING = [
 
 
 def watch(arguments, overrides, seconds):
-    """Run for `seconds`; see runs.watch for its second half."""
+    """Starts a run and watches the second half of `seconds`; returns what runs.watch returns."""
     with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, *overrides]) as run:
         time.sleep(seconds / 2)
         return runs.watch(run, seconds / 2)
@@ -41,7 +41,7 @@ def watch(arguments, overrides, seconds):
 def actors(arguments):
     rows = []
     for count in arguments.actors:
-        # The learner has nothing to do here, so its core is not kept free for it.
+        # The learner has nothing to do here, so no core is kept free for it.
         overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256", "machine.affinity=false"]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
         steps = rate("env_steps")
@@ -55,27 +55,33 @@ def atari(arguments):
     for pixels, network in ((42, []), (84, ["network.convolutions=[[32, 8, 4], [64, 4, 2], [64, 3, 1]]", "network.hidden=[512]"])):
         game = f'environment.keyword_arguments={json.dumps(json.dumps({"screen_size": pixels, "repeat_action_probability": 0}))}'
         for count in (1, 2):
-            overrides = [*FOREVER, *NO_LEARNING[:1], game, *network, f"actor.count={count}", "actor.random_steps=0", "machine.affinity=false"]
-            with runs.Run(arguments.supervisor, PONG, [*overrides, "replay.capacity=300000", "replay.min_size=300000"]) as run:
+            overrides = [
+                *FOREVER, 'replay.samples_per_insert="none"', game, *network, f"actor.count={count}", "actor.random_steps=0",
+                "machine.affinity=false", "replay.capacity=300000", "replay.min_size=300000",
+            ]
+            with runs.Run(arguments.supervisor, PONG, overrides) as run:
                 # The interpreter and the emulators take a second to start.
                 time.sleep(3 + arguments.seconds / 2)
                 rate, cpu = runs.watch(run, arguments.seconds / 2)
                 memory_mib = runs.memory_kib(run.processes()[-1])["pss"] / 1024
-            row = {"pixels": pixels, "actors": count, "steps/s": f"{rate('env_steps'):,.0f}"}
-            rows.append({**row, "per processor-second": f"{rate('env_steps') / sum(cpu[-count:]):,.0f}", "PSS of an actor (MiB)": f"{memory_mib:.0f}"})
+            steps = rate("env_steps")
+            rows.append({
+                "pixels": pixels, "actors": count, "steps/s": f"{steps:,.0f}",
+                "per processor-second": f"{steps / sum(cpu[-count:]):,.0f}", "PSS of an actor (MiB)": f"{memory_mib:.0f}",
+            })
     return rows
 
 
 def slow(arguments):
-    rows = []
+    rows, first = [], None
     for count in (1, 2, 4, 8, 16, 32, 64):
         overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=1", "environment.step_delay_us=1000"]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
         steps = rate("env_steps")
-        first = rows[0]["_steps"] if rows else steps
+        first = first or steps
         share = f"{steps / (count * first):.2f}"
-        rows.append({"actors": count, "steps/s": f"{steps:,.0f}", "of proportional": share, "cores used": f"{sum(cpu):.2f}", "_steps": steps})
-    return [{key: value for key, value in row.items() if key != "_steps"} for row in rows]
+        rows.append({"actors": count, "steps/s": f"{steps:,.0f}", "of proportional": share, "cores used": f"{sum(cpu):.2f}"})
+    return rows
 
 
 def learner(arguments):
@@ -106,7 +112,8 @@ def memory(arguments):
         pids = run.processes()
         names = ["sentinel", "learner 0", "actor 0", "actor 1", "evaluator 0"]
         everyone = [("supervisor", run.process.pid), *zip(names, pids)]
-        return [{"process": name, **{f"{key} (MiB)": round(size / 1024, 1) for key, size in runs.memory_kib(pid).items()}} for name, pid in everyone]
+        sizes = [{f"{key} (MiB)": round(size / 1024, 1) for key, size in runs.memory_kib(pid).items()} for _, pid in everyone]
+        return [{"process": name, **size} for (name, _), size in zip(everyone, sizes)]
 
 
 PARTS = {"actors": actors, "atari": atari, "slow": slow, "learner": learner, "start": start, "memory": memory}

@@ -1,7 +1,7 @@
 """Builds the documentation as a site: `cargo xtask test --only documentation-site` puts it into `target/site`.
 
-The pages stay where people who read the repository look for them. They are copied with what they link to, in the same places
-to each other, and Zensical makes the site of the copies. A link that leads nowhere fails the build.
+Readers of the repository find the pages where they are. This copies the pages and the files that they link to, with the same
+relative paths, and Zensical makes the site from the copies. A broken link fails the build.
 """
 
 import re
@@ -18,7 +18,7 @@ FENCE = re.compile(r"^\s*```")
 
 
 def gather(pages, to):
-    """Copy `pages`, paths relative to the root, and everything that they link to, to the folder `to`."""
+    """Copies `pages` (paths relative to the root), and all files that they link to, to the folder `to`."""
     waiting, seen = list(pages), set()
     while waiting:
         page = waiting.pop()
@@ -37,9 +37,10 @@ def gather(pages, to):
 
 def with_links(page, text):
     """The text of a page without links to folders, which a site cannot show, and the files that it links to."""
-    linked, lines, in_code = [], [], False
+    linked, lines = [], []
+    in_code = False
 
-    def of(match):
+    def replacement(match):
         target = match[3].partition("#")[0]
         if not target or "://" in target:
             return match[0]
@@ -51,7 +52,7 @@ def with_links(page, text):
 
     for line in text.splitlines(keepends=True):
         in_code ^= bool(FENCE.match(line))
-        lines.append(line if in_code else LINK.sub(of, line))
+        lines.append(line if in_code else LINK.sub(replacement, line))
     return "".join(lines), linked
 
 

@@ -1,4 +1,4 @@
-"""How far a run of another library has come, and what it has used until it reached a score. Standard library only."""
+"""The progress of another library's run: its score, and the steps and time that it took. Standard library only."""
 
 import json
 import statistics
@@ -13,7 +13,7 @@ NEWEST = 100
 
 
 class Progress:
-    """Begins to count with the first batch that a run has collected, so that neither imports nor the start of its processes count.
+    """Counts from the first batch that a run has collected, so that neither imports nor the start of its processes count.
 
     The score is the mean return of the newest 100 training episodes, which every library keeps.
     """
@@ -22,10 +22,13 @@ class Progress:
         self.goal, self.limit_s, self.started = goal, limit_s, None
 
     def is_over(self, env_steps, returns):
-        """To be asked after every batch: whether the goal was reached with it, or the time is over. `returns`: of the newest episodes."""
+        """Whether the goal is reached or the time is over. Called after every batch, with the returns of the newest episodes."""
         if self.started is None:
-            self.started, self.first_steps, self.cpu_before = time.perf_counter(), env_steps, processor_seconds()
-        self.env_steps, returns = env_steps, list(returns)[-NEWEST:]
+            self.started = time.perf_counter()
+            self.first_steps = env_steps
+            self.cpu_before = processor_seconds()
+        self.env_steps = env_steps
+        returns = list(returns)[-NEWEST:]
         self.score = statistics.fmean(returns) if returns else None
         self.solved = len(returns) == NEWEST and self.score >= self.goal
         self.wall_s = time.perf_counter() - self.started
@@ -35,6 +38,6 @@ class Progress:
         return over
 
     def say(self, version):
-        """The line that policy_gradient_runs.py reads."""
+        """Prints the line that policy_gradient_runs.py reads."""
         found = {key: getattr(self, key) for key in ("solved", "score", "first_steps", "env_steps", "wall_s", "cpu_s")}
         print(json.dumps({**found, "version": version}), flush=True)

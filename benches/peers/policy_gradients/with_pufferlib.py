@@ -1,6 +1,9 @@
-"""PPO of PufferLib, until a goal: `with_pufferlib.py JOB`, as policy_gradient_runs.py calls it in the virtual environment.
+"""PPO of PufferLib, until a goal.
 
-Its CartPole in C ends episodes after 200 steps and tells nobody that a time limit did it, so it is no CartPole-v1; it plays Gymnasium's here.
+policy_gradient_runs.py calls `with_pufferlib.py JOB` in the virtual environment.
+
+PufferLib's own CartPole, in C, is not CartPole-v1: it ends episodes after 200 steps and does not report that a time limit
+truncated them. So it plays Gymnasium's CartPole here.
 """
 
 import contextlib
@@ -15,18 +18,19 @@ import gymnasium
 import torch
 from progress import NEWEST, Progress
 
-# The library reads the command line while it is imported.
-JOB, sys.argv[1:] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else None, []
+JOB = json.loads(sys.argv[1]) if len(sys.argv) > 1 else None
+# The library reads the command line while it is imported, and must not find the job there.
+del sys.argv[1:]
 import pufferlib  # noqa: E402
 import pufferlib.emulation  # noqa: E402
 import pufferlib.vector  # noqa: E402
 from pufferlib import pufferl  # noqa: E402
 
-# What it makes of `theirs`: its defaults, with the 64 environments and 500,000 steps of its settings for classic control. Its minibatch is
-# larger than the batch that they make, so it is the batch.
 SETTINGS = {
+    # The library's defaults, with the 64 environments and 500,000 steps of its settings for classic control. Its default minibatch
+    # is larger than the batch of so many environments, so the minibatch is the batch.
     "theirs": {"environments": 64, "workers": 2, "train": {"minibatch_size": 64 * 64, "total_timesteps": 500_000}},
-    # One process steps eight environments, and each batch of 256 steps is learned from sixteen times.
+    # One process steps eight environments, and each batch of 256 steps is used sixteen times.
     "ours": {
         "environments": 8, "workers": 1,
         "train": {

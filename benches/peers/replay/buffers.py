@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Whole prioritized replays in one process: microseconds per call through Python, beside two uniform ones.
+"""Whole prioritized replays in one process: microseconds per call through Python, beside two uniform replays.
 
-Adding takes the library's own containers, made beforehand; "from NumPy" is the same with arrays as environments give them,
-where the two differ. A sample has importance weights. The loop adds 4, samples 256 and sets the 256 priorities.
+"add" gives the replay the library's own containers, made beforehand; "from NumPy" gives it NumPy arrays, as environments
+return them, if the two differ. A sample has importance weights. The loop adds 4, samples 256 and sets the 256 priorities.
 """
 
 import argparse
@@ -20,7 +20,7 @@ OPERATIONS = ["add 1", "add 1, from NumPy", "add 64", "add 64, from NumPy", "sam
 
 
 def filled(adapters, schema, capacity, some_rows):
-    """Every buffer full, with priorities that differ, and the memory that it took."""
+    """Every buffer, full and with different priorities, and the memory that each takes."""
     buffers, memory = {}, []
     for name, adapter in adapters.items():
         gc.collect()
@@ -46,8 +46,11 @@ def filled(adapters, schema, capacity, some_rows):
 
 
 def calls_of(buffer, operation, some_rows):
-    """The calls of a buffer for an operation, or None where it has none. Made just before they are timed: batches drawn
-    earlier would be overwritten by then, and a library that notices has less to do."""
+    """The calls of a buffer for an operation, or None if it lacks the operation.
+
+    They are made just before they are timed: batches drawn earlier would be overwritten by then, and a library that notices
+    this has less to do.
+    """
     if operation in ("add 1", "add 64"):
         return turns.Calls(buffer.add, [buffer.native(batch) for batch in rows.batches(some_rows, int(operation[4:]), 32)])
     if operation.endswith("from NumPy"):
@@ -59,11 +62,12 @@ def calls_of(buffer, operation, some_rows):
         if not buffer.prioritized:
             return None
         drawn = [buffer.sample()[1] for _ in range(64)]
-        # Of arrays that are filled again there is one batch, whose leaves would all be in the cache.
+        # A buffer that fills the same arrays again has only one batch, whose leaves would all be in the cache.
         if drawn[0] is drawn[1]:
             return None
-        # Coprime counts, lest a leaf be given the priority that it has.
-        return turns.Calls(lambda pair: buffer.update(*pair), [(drawn[turn % 64], priorities[turn % 31]) for turn in range(64 * 31)])
+        # The counts are coprime, so that a leaf does not get the priority that it already has.
+        pairs = [(drawn[turn % 64], priorities[turn % 31]) for turn in range(64 * 31)]
+        return turns.Calls(lambda pair: buffer.update(*pair), pairs)
     fours = [buffer.native(batch) for batch in rows.batches(some_rows, 4, 32)]
 
     def loop(turn):
@@ -82,7 +86,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--block-s", type=float, default=0.02)
     parser.add_argument("--warm-s", type=float, default=1.0, help="of calls that are not counted, before each measurement")
-    parser.add_argument("--clock", choices=["processor", "wall"], default="processor", help="the one of the table; the JSON file has both")
+    parser.add_argument("--clock", choices=["processor", "wall"], default="processor", help="clock of the table; the JSON file has both")
     report.add_options(parser, libraries.NAMES)
     arguments = parser.parse_args()
     schema = rows.SCHEMAS[arguments.rows]
@@ -94,20 +98,26 @@ def main():
     records = []
     for operation in arguments.operations:
         calls = {name: calls_of(buffer, operation, some_rows) for name, buffer in buffers.items()}
-        tasks = {name: of for name, of in calls.items() if of}
+        tasks = {name: calls_of_one for name, calls_of_one in calls.items() if calls_of_one}
         found, failed = turns.measure(tasks, arguments.rounds, arguments.block_s, arguments.warm_s)
         for name, why in failed.items():
             print(f"{name}, {operation}: {why}", flush=True)
         records += [{"library": buffers[name].label, "operation": operation, **figures} for name, figures in found.items()]
-        print(f"{operation}: " + ", ".join(f"{name} {report.figure(one[arguments.clock + '_us'])}" for name, one in found.items()), flush=True)
+        figures = ", ".join(f"{name} {report.figure(one[arguments.clock + '_us'])}" for name, one in found.items())
+        print(f"{operation}: {figures}", flush=True)
     result["records"] = records
 
     def value(record):
         return record[f"{arguments.clock}_us"]
 
     table = report.table_of(records, "library", "operation", lambda record: report.figure(value(record)))
-    title = f"Microseconds per call ({arguments.clock}), rows of {arguments.rows}, capacity {capacity:,}, medians of {arguments.rounds} rounds."
-    memory = report.runs.table([{"library": one["library"], "memory (MB)": report.figure(one["memory_mb"])} for one in result["memory"]])
+    title = (
+        f"Microseconds per call ({arguments.clock}), rows of {arguments.rows}, capacity {capacity:,}, "
+        f"medians of {arguments.rounds} rounds."
+    )
+    memory = report.runs.table([
+        {"library": one["library"], "memory (MB)": report.figure(one["memory_mb"])} for one in result["memory"]
+    ])
     ratios = report.beside_before("A call", records, "library", "operation", value)
     report.finish(
         arguments, f"buffers_{arguments.rows}", result, f"{ratios}{title}\n\n{table}\n\n{memory}",

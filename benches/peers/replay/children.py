@@ -1,4 +1,4 @@
-"""Children that may hang or be killed: each leads a group of its own, and what it leaves in shared memory goes with it."""
+"""Child processes that may hang or be killed. Each leads a process group, and its files in shared memory are removed with it."""
 
 import os
 import subprocess
@@ -7,9 +7,9 @@ import time
 
 import psutil
 
-# Names the folder in shared memory in which a child puts files.
+# The environment variable with the folder in shared memory in which a child puts files.
 FOLDER = "REPLAY_BENCH_FOLDER"
-# What clears up after `multiprocessing` once its processes are gone.
+# The process that cleans up after `multiprocessing` once the other processes are gone.
 TRACKER = "multiprocessing.resource_tracker"
 PATIENCE_S = 5
 
@@ -23,6 +23,7 @@ def start(command):
 
 
 def members(group):
+    """The living processes of a process group, each with whether it is the resource tracker."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -34,7 +35,7 @@ def members(group):
 
 
 def end_group(child):
-    """Kill the child and what it started, let its tracker remove their semaphores, and remove its files."""
+    """Kills the child and its processes, lets the resource tracker remove their semaphores, and removes the child's files."""
     for process, is_tracker in members(child.pid):
         if not is_tracker:
             kill(process)

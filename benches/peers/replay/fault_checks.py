@@ -1,6 +1,6 @@
-"""The faults of `faults.py`: each is given adapters, does something wrong, and says in one line what came of it.
+"""The faults of `faults.py`: each takes an adapter, does something wrong, and returns one line that says what happened.
 
-Row number n of a replay holds n + 1 in every number, so that what is drawn tells which row it is and whether it is whole.
+Every number of row n of a replay is n + 1, so a drawn row tells which row it is and whether it is whole.
 """
 
 import os
@@ -14,13 +14,17 @@ import numpy
 
 import rows
 
-# Eight slots and batches of eight, where one process is enough; batches of 64 from more slots where there are several.
-SLOTS, BATCH_SIZE = 8, 64
+# The slots, and the size of a batch, in faults of one process.
+SLOTS = 8
+# The size of a batch in faults of several processes, whose replays have more slots.
+BATCH_SIZE = 64
+# Batches that a library may have fetched ahead.
+FETCHED_AHEAD = 70
 SCHEMA = rows.HALF_CHEETAH
 
 
 def progress(text):
-    """The last line says where a child was when its watchdog ended it."""
+    """Says how far the child is. If its watchdog ends it, the last such line is reported."""
     print(f"progress: {text}", flush=True)
 
 
@@ -41,19 +45,19 @@ def set_priority(buffer, row, priority):
 
 
 def shares(buffer, batches=500):
-    """How often each row is drawn, of all draws; what was fetched ahead goes first."""
+    """The share of each row in all draws, without the first batches, which may have been fetched ahead."""
     drawn = []
-    for batch in range(batches + 70):
+    for batch in range(batches + FETCHED_AHEAD):
         fields, _, weights = buffer.sample()
         if weights is not None and not numpy.isfinite(numpy.asarray(weights)).all():
             raise FloatingPointError("importance weights are not finite")
-        if batch >= 70:
+        if batch >= FETCHED_AHEAD:
             drawn.append(numpy.asarray(buffer.array(fields, "reward")).reshape(-1))
     return numpy.bincount(numpy.concatenate(drawn).astype(int), minlength=SLOTS + 1)[1 : SLOTS + 1] / (batches * SLOTS)
 
 
 def after(buffer):
-    """What sampling is like after an accepted fault."""
+    """What sampling does after a fault."""
     try:
         found = shares(buffer)
     except Exception as error:
@@ -95,7 +99,7 @@ def empty_sample(adapter):
 
 
 def stale_update(adapter):
-    """Draw row 3, overwrite everything, then set the priority of what was drawn."""
+    """Draws row 3, overwrites all rows, then sets the priority of the row drawn."""
     buffer = eight_rows(adapter)
     drawn = buffer.drawn_row(3)
     for row in range(SLOTS):
@@ -125,11 +129,13 @@ def saved_priorities(adapter):
 
 
 def root_drift(adapter, seconds=12.0, capacity=1 << 14):
-    """Priorities of six decades, over and over; then all of them small: what is left at the root that no leaf has?"""
+    """Sets priorities of six orders of magnitude over and over, then small ones only: does the root still equal the sum?"""
     tree = adapter(capacity)
     if tree.total() is None:
         return "the root is not shown"
-    random_numbers, updates, end = numpy.random.default_rng(1), 0, time.perf_counter() + seconds
+    random_numbers = numpy.random.default_rng(1)
+    updates = 0
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end and updates < 20_000_000:
         indices = random_numbers.integers(0, capacity, 4096)
         tree.update(tree.native(indices, (10 ** random_numbers.uniform(-3, 3, 4096)).astype(numpy.float32)))
@@ -142,9 +148,12 @@ def root_drift(adapter, seconds=12.0, capacity=1 << 14):
 
 
 def started_writers(buffer, context, numbers):
-    """Processes that write and have done so once: a spawned one imports for seconds first."""
+    """Starts writers and waits until each has written once: a spawned process first imports for seconds."""
     writing = context.RawArray("b", len(numbers))
-    writers = [context.Process(target=write_for_ever, args=(buffer, number, writing, index), daemon=True) for index, number in enumerate(numbers)]
+    writers = [
+        context.Process(target=write_for_ever, args=(buffer, number, writing, index), daemon=True)
+        for index, number in enumerate(numbers)
+    ]
     for writer in writers:
         writer.start()
     while not all(writing):
@@ -155,14 +164,14 @@ def started_writers(buffer, context, numbers):
 def write_for_ever(buffer, number, writing, index):
     stamp = 1 + number
     while True:
-        # float32 holds whole numbers up to 2^24.
+        # Small enough for float32, which holds all whole numbers up to 2^24.
         stamp = 1 + (stamp + 2) % (1 << 20)
         buffer.add(buffer.native(rows.stamped_rows(SCHEMA, 64, stamp)))
         writing[index] = 1
 
 
 def torn(buffer, fields):
-    """Rows of a batch that hold more than one number."""
+    """How many rows of a batch hold different numbers."""
     columns = [buffer.array(fields, name).reshape(BATCH_SIZE, -1) for name in ("observation", "action", "reward", "next_observation")]
     row = numpy.concatenate(columns, axis=1)
     return int((row.min(axis=1) != row.max(axis=1)).sum())
@@ -178,7 +187,7 @@ def shared_and_context(adapter, capacity):
 
 
 def killed_writer(adapter):
-    """Writers are killed at random moments; after each, this process samples, updates and adds."""
+    """Kills writers at random moments; after each kill, this process samples, updates and adds."""
     buffer, context = shared_and_context(adapter, 4096)
     kills = 30 if buffer.start_method == "fork" else 3
     for kill in range(1, kills + 1):
@@ -204,7 +213,7 @@ def killed_writer(adapter):
 
 
 def torn_rows(adapter, seconds=5.0):
-    """Two writers in a small ring, and this process draws."""
+    """Two writers overwrite a small replay while this process draws."""
     buffer, context = shared_and_context(adapter, 1024)
     writers = started_writers(buffer, context, [1, 2])
     found, drawn, end = 0, 0, time.perf_counter() + seconds
@@ -220,7 +229,7 @@ def torn_rows(adapter, seconds=5.0):
 
 
 def unknown_options(constructors):
-    """An option that there is not, and options that only the class of one process knows."""
+    """Whether each constructor refuses an option that it does not have."""
     found = []
     for name, construct in constructors.items():
         try:

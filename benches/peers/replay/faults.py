@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What every library does when something goes wrong: each fault in a process of its own, with a watchdog.
+"""What every library does when something goes wrong. Each fault runs in a process of its own, with a watchdog.
 
     .venv/bin/python faults.py                     # all of them
     .venv-reverb/bin/python faults.py --libraries reverb
 
-A fault that a library cannot have (no priorities, no processes) has an empty cell.
+A fault that a library cannot have (no priorities, no processes) has no line in the result.
 """
 
 import argparse
@@ -19,13 +19,13 @@ import fault_checks
 import libraries
 import report
 
-NAMES = ["shoal", "cpprb", "tianshou", "torchrl", "flashbax", "rllib", "reverb", "stable_baselines3", "numpy_loop"]
-# Spawned processes import TensorFlow or PyTorch first, several times over.
-WATCHDOG_S, WATCHDOG_OF_PROCESSES_S = 60, 180
+WATCHDOG_S = 60
+# For faults of several processes, in each of which TensorFlow or PyTorch may have to be imported first.
+WATCHDOG_OF_PROCESSES_S = 180
 
 
 def adapter_of(library, kind):
-    """The first adapter of a kind: the library's plain one. None where it has none."""
+    """The library's first adapter of a kind, which is its plain one, or None if it has none."""
     module = importlib.import_module(f"libraries.{library}")
     if kind == "Constructors":
         return getattr(module, "CONSTRUCTORS", None)
@@ -41,13 +41,13 @@ def child(library, fault):
         print("result: ")
     else:
         print(f"result: {check(adapter)}", flush=True)
-    # Threads of libraries shall not hold up the end.
+    # Threads of libraries must not hold up the end.
     sys.stdout.flush()
     os._exit(0)
 
 
 def outcome(library, fault):
-    """The fault in a child, and what became of it."""
+    """Lets a child process make the fault, and returns what happened."""
     command = [sys.executable, __file__, "--child", library, fault]
     limit_s = WATCHDOG_OF_PROCESSES_S if fault_checks.FAULTS[fault][0] == "Shared" else WATCHDOG_S
     process = children.start(command)
@@ -61,12 +61,13 @@ def outcome(library, fault):
         output, errors = process.communicate()
     lines = [line for line in output.splitlines() if line.startswith(("result: ", "progress: "))]
     last = lines[-1].partition(": ")[2] if lines else ""
+    where = f" ({last})" if last else ""
     if hung:
-        return f"**hangs** {'(' + last + ')' if last else ''}".strip()
+        return f"**hangs**{where}"
     if process.returncode < 0:
         return f"**dies** of {signal.Signals(-process.returncode).name} {last}".strip()
     if process.returncode:
-        return f"raises {errors.strip().splitlines()[-1][:140]} {'(' + last + ')' if last else ''}".strip()
+        return f"raises {errors.strip().splitlines()[-1][:140]}{where}"
     return last
 
 
@@ -74,11 +75,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", nargs="*", metavar="FAULT")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    report.add_options(parser, NAMES)
+    report.add_options(parser, libraries.NAMES)
     arguments = parser.parse_args()
     if arguments.child:
         return child(*arguments.child)
-    result, records, present = report.start(arguments.libraries), [], []
+    result = report.start(arguments.libraries)
+    records, present = [], []
     for library in arguments.libraries:
         try:
             importlib.import_module(f"libraries.{library}")
@@ -90,10 +92,10 @@ def main():
             records.append({"fault": fault, "library": library, "outcome": outcome(library, fault)})
             print(f"{fault} | {library} | {records[-1]['outcome']}", flush=True)
     result["records"] = records
-    sections = [
-        f"**{fault}**\n\n" + "\n".join(f"- {one['library']}: {one['outcome']}" for one in records if one["fault"] == fault and one["outcome"])
-        for fault in dict.fromkeys(record["fault"] for record in records)
-    ]
+    sections = []
+    for fault in dict.fromkeys(record["fault"] for record in records):
+        lines = [f"- {one['library']}: {one['outcome']}" for one in records if one["fault"] == fault and one["outcome"]]
+        sections.append(f"**{fault}**\n\n" + "\n".join(lines))
     report.finish(arguments, "faults", result, "\n\n".join(sections))
 
 

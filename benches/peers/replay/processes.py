@@ -5,8 +5,8 @@ Every cell (a library, a number of writers, a number of samplers) is a process o
 a hang nor a crash of one reaches another; cells take turns in random order. Writers add batches of 64, samplers draw 256
 and set the 256 priorities where there are any. Each figure is a median over the repetitions.
 
-With fewer cores than processes the samplers also take processor time from the writers: "per processor-second" is free of
-that (of waiting for locks, too), "per second" is what users see.
+With fewer cores than processes the samplers also take processor time from the writers. Figures "per processor-second" are
+free of that, and of waiting for locks; figures "per second" are what users see.
 """
 
 import argparse
@@ -21,7 +21,6 @@ import threading
 import time
 
 import children
-import libraries
 import report
 import rows
 
@@ -37,7 +36,7 @@ class Result(ctypes.Structure):
 
 
 def work(kind, number, buffer, schema, go, stop, results):
-    """A writer or a sampler: calls until told to stop, then the rows it moved, its wall and its processor seconds."""
+    """A writer or a sampler. Calls until told to stop, then leaves the rows that it moved and its wall and processor seconds."""
     if kind == "writer":
         given = [buffer.native(batch) for batch in rows.batches(rows.random_rows(schema, 2048, seed=number), ADD_ROWS, 32)]
 
@@ -51,18 +50,20 @@ def work(kind, number, buffer, schema, go, stop, results):
             if buffer.prioritized:
                 buffer.update(drawn, priorities[turn % 31])
 
-    # A sampler in the parent is a thread among others; a process counts the threads of its library, too.
+    # A sampler in the parent counts its own thread alone; a process also counts the threads of its library.
     clock = time.process_time if threading.current_thread() is threading.main_thread() else time.thread_time
     call(0)
     results[number].ready = True
     while not go.value:
         time.sleep(0.001)
-    calls, wall_s, processor_s = 0, time.perf_counter(), clock()
+    calls = 0
+    wall_before, processor_before = time.perf_counter(), clock()
     while not stop.value:
         call(calls)
         calls += 1
     results[number].rows = calls * (ADD_ROWS if kind == "writer" else BATCH_SIZE)
-    results[number].wall_s, results[number].processor_s = time.perf_counter() - wall_s, clock() - processor_s
+    results[number].wall_s = time.perf_counter() - wall_before
+    results[number].processor_s = clock() - processor_before
 
 
 def cell(adapter, schema, capacity, writers, samplers, seconds):
@@ -73,7 +74,8 @@ def cell(adapter, schema, capacity, writers, samplers, seconds):
         buffer.add(given[turn % 4])
     context = multiprocessing.get_context(buffer.start_method)
     results = context.RawArray(Result, writers + samplers)
-    go, stop, workers = context.RawValue("b", 0), context.RawValue("b", 0), []
+    go, stop = context.RawValue("b", 0), context.RawValue("b", 0)
+    workers = []
     for number in range(writers + samplers):
         kind = "writer" if number < writers else "sampler"
         arguments = (kind, number, buffer, schema, go, stop, results)
@@ -105,7 +107,7 @@ def cell(adapter, schema, capacity, writers, samplers, seconds):
 
 
 def run_cell(name, writers, samplers, arguments):
-    """The same in a child with a watchdog; what goes wrong is the result."""
+    """Measures a cell in a child process with a watchdog. A failure is reported as the result."""
     command = [
         sys.executable, __file__, "--cell", name, str(writers), str(samplers), "--seconds", str(arguments.seconds),
         "--capacity", str(arguments.capacity), "--rows", arguments.rows, "--libraries", *arguments.libraries,
@@ -133,7 +135,7 @@ def summary(name, label, writers, samplers, repetitions):
 
 
 def slowdowns(records):
-    """The writers' rate beside a sampler as a share of their rate without one."""
+    """Adds to the records the writers' rate beside samplers as a share of their rate without samplers."""
     alone = {(one["name"], one["writers"]): one for one in records if not one["samplers"]}
     for one in records:
         reference = alone.get((one["name"], one["writers"]))
@@ -146,6 +148,12 @@ def cell_text(record, key):
     if record["failed"] and record[key] is None:
         return f"failed: {record['failed'][0][:60]}"
     return report.figure(record[key] / 1e3) if record[key] else ""
+
+
+def share_text(record):
+    if "share_of_alone" not in record:
+        return ""
+    return f"{record['share_of_alone']:.2f} ({record['share_of_alone_processor']:.2f})"
 
 
 def main():
@@ -201,12 +209,6 @@ def main():
         ]
     report.finish(arguments, "processes", result, "".join(ratios) + "\n\n".join(tables), lambda path: report.bars(
         [one for one in records if one["added_per_s"]], "library", "cell", lambda record: record["added_per_s"], "rows added/s", path))
-
-
-def share_text(record):
-    if "share_of_alone" not in record:
-        return ""
-    return f"{record['share_of_alone']:.2f} ({record['share_of_alone_processor']:.2f})"
 
 
 if __name__ == "__main__":

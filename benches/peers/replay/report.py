@@ -12,7 +12,7 @@ import libraries  # noqa: E402
 
 
 def start(names):
-    """The head of a result: when, where, under which load, and the exact versions."""
+    """The head of a result: time, machine with its load, and exact versions."""
     return {
         "time": time.strftime("%Y-%m-%d %H:%M"), "python": sys.version.split()[0], "machine": runs.machine(),
         "versions": libraries.versions(names),
@@ -25,7 +25,7 @@ def add_options(parser, names):
 
 
 def load(names, kind):
-    """The adapters of a kind, and why a library has none: it is not installed here, or has nothing of the kind."""
+    """The adapters of a kind, and for each library that cannot be imported the reason."""
     found, missing = {}, {}
     for name in names:
         try:
@@ -37,7 +37,7 @@ def load(names, kind):
 
 
 def table_of(records, rows, columns, value):
-    """Records laid out as a table of `rows` by `columns` (names of keys), with `value(record)` in the cells."""
+    """A table of records with `value(record)` in the cells. `rows` and `columns` are the keys whose values name them."""
     heads = list(dict.fromkeys(record[columns] for record in records))
     lines = []
     for label in dict.fromkeys(record[rows] for record in records):
@@ -47,7 +47,10 @@ def table_of(records, rows, columns, value):
 
 
 def beside_before(title, records, rows, columns, value, is_rate=False):
-    """How many times as fast as with the package of another commit (`libraries/shoal_before.py`): a table, or nothing without it."""
+    """A table of how many times as fast as Shoal's package of another commit (`libraries/shoal_before.py`) this one is.
+
+    It is empty if the other package was not measured.
+    """
     values = {(record[rows], record[columns]): value(record) for record in records if value(record)}
     ratios = []
     for (label, column), now in values.items():
@@ -95,7 +98,7 @@ def bars(records, rows, columns, value, unit, path):
 
 
 def finish(arguments, name, result, text, plot=None):
-    """Print the table, and leave all three files where `--out` says."""
+    """Prints the text and, with `--out`, writes the three files."""
     result["machine"]["load_average_1_min_at_the_end"] = runs.machine()["load_average_1_min"]
     foot = f"{result['time']}, {result['machine']}, Python {result['python']}, {result['versions']}"
     print(f"\n{text}\n\n{foot}")

@@ -1,4 +1,4 @@
-"""The transitions that every replay is given: HalfCheetah's, Atari's, and rows that show whether they are whole."""
+"""The transitions that every replay gets: rows shaped as HalfCheetah's or Atari's, and stamped rows that show tearing."""
 
 import numpy
 
@@ -24,7 +24,7 @@ def random_rows(schema, count, seed=0):
     random = numpy.random.default_rng(seed)
     rows = {}
     if schema is ATARI:
-        # One long episode: what a row shows next is what the row after it shows first.
+        # One long episode: the next observation of a row is the observation of the row after it.
         frames = random.integers(0, 256, (count + 4, 84, 84), numpy.uint8)
         stacks = numpy.lib.stride_tricks.sliding_window_view(frames, 4, axis=0).transpose(0, 3, 1, 2)
         rows = {"observation": stacks[:count], "next_observation": stacks[1 : count + 1]}
@@ -48,7 +48,7 @@ def batches(rows, size, count):
 
 
 def stamped_rows(schema, count, stamp):
-    """Rows of which every number is `stamp`: a row that holds two of them was put together from two."""
+    """Rows in which every number is `stamp`. A row with two different stamps was put together from two rows."""
     return {name: numpy.full((count, *shape), stamp).astype(dtype) for name, (shape, dtype) in schema.items()}
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Make the two virtual environments of these benches, beside this file (git-ignored), with the versions of requirements*.txt.
+"""Makes the two virtual environments of these benches, beside this file (git-ignored), with the versions of requirements*.txt.
 
-`.venv` holds all libraries but Reverb, on top of the one that the other peer benches use: what is there is not installed
-again. `.venv-reverb` holds Reverb, which needs an older NumPy and a TensorFlow of its own (Python 3.11 at the latest).
-Both get Shoal's package, built from this checkout unless `--wheel` names one. About 10 GB in all, 6 GB of them here.
+`.venv` holds all libraries but Reverb. It also finds the packages in the virtual environment of the other peer benches, so
+they are not installed again. `.venv-reverb` holds Reverb, which needs an older NumPy and a TensorFlow of its own (Python
+3.11 at the latest). Both get Shoal's package, built from this checkout unless `--wheel` names a wheel. They take about 10 GB
+in all, 6 GB of it here.
 """
 
 import argparse
@@ -20,9 +21,10 @@ import peers  # noqa: E402
 
 
 def environment(name, requirements, base=None):
-    """Its folder; made and filled if its requirements changed since."""
+    """The folder of a virtual environment, which is made anew if its requirements have changed."""
     folder = HERE / name
-    marker, wanted = folder / "installed.txt", (HERE / requirements).read_text()
+    marker = folder / "installed.txt"
+    wanted = (HERE / requirements).read_text()
     if marker.exists() and marker.read_text() == wanted:
         return folder
     venv.create(folder, with_pip=True, clear=True)
@@ -38,14 +40,14 @@ def site_packages(folder):
 
 
 def build(folder):
-    """A wheel of this checkout."""
+    """Builds a wheel of this checkout."""
     subprocess.run([HERE / ".venv/bin/maturin", "build", "--release", "-q", "-o", folder], cwd=ROOT / "python", check=True)
     return next(Path(folder).glob("shoal_rl-*.whl"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--wheel", type=Path, help="of Shoal's package")
+    parser.add_argument("--wheel", type=Path, help="wheel of Shoal's package")
     parser.add_argument("--without-reverb", action="store_true")
     arguments = parser.parse_args()
     made = [environment(".venv", "requirements.txt", base=Path(peers.python()).parents[1])]

@@ -22,12 +22,12 @@ WATCHDOG_S = 900
 # Settings of rl-baselines3-zoo; the number of steps is a fraction of theirs.
 STABLE_BASELINES3 = {
     "CartPole-v1": {
-        "steps": 10_000, "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10,
-        "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04,
+        "steps": 10_000, "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
+        "target_update_interval": 10, "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04,
     },
     "LunarLander-v3": {
-        "steps": 5_000, "learning_rate": 6.3e-4, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000, "target_update_interval": 250,
-        "train_freq": 4, "gradient_steps": 4, "exploration_fraction": 0.12, "exploration_final_eps": 0.1,
+        "steps": 5_000, "learning_rate": 6.3e-4, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000,
+        "target_update_interval": 250, "train_freq": 4, "gradient_steps": 4, "exploration_fraction": 0.12, "exploration_final_eps": 0.1,
     },
 }
 TIANSHOU_ENVIRONMENTS, TIANSHOU_STEPS = 10, 5_000
@@ -38,9 +38,9 @@ VARIANTS = {
 
 
 def timed(loop):
-    wall_s, processor_s = time.perf_counter(), time.process_time()
+    wall_before, processor_before = time.perf_counter(), time.process_time()
     loop()
-    return {"wall_s": time.perf_counter() - wall_s, "processor_s": time.process_time() - processor_s}
+    return {"wall_s": time.perf_counter() - wall_before, "processor_s": time.process_time() - processor_before}
 
 
 def stable_baselines3(environment, variant, seed):
@@ -100,7 +100,7 @@ def tianshou(environment, variant, seed):
     updates = 0
 
     def loop():
-        """What Tianshou's trainer does, without its bars, logs and tests: ten steps, two updates."""
+        """What Tianshou's trainer does, without its progress bars, logs and tests: ten steps, two updates."""
         nonlocal updates
         from tianshou.utils.torch_utils import policy_within_training_step, torch_train_mode
 
@@ -141,7 +141,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.child:
         return child(*arguments.child)
-    result, records, runs_of = report.start(["shoal", "stable_baselines3", "tianshou"]), [], {}
+    result = report.start(["shoal", "stable_baselines3", "tianshou"])
+    records, runs_of = [], {}
     for seed in range(1, arguments.seeds + 1):
         turns = [(case, variant) for case in arguments.cases for variant in VARIANTS[case]]
         for case, variant in random.Random(seed).sample(turns, len(turns)):
@@ -156,7 +157,7 @@ def main():
                 return statistics.median(run[key] for run in runs)
 
             def ratio(key, case=case, runs=runs, own=own):
-                """Seed by seed, so that what disturbs a seed disturbs both."""
+                """The median of the seeds' ratios: the runs of a seed follow each other, so disturbances affect both."""
                 return statistics.median(before[key] / now[key] for before, now in zip(runs_of[case, own], runs))
 
             records.append({

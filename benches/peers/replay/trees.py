@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Sum trees alone: nanoseconds per priority that is set, and per target that is found.
 
-Libraries that show no tree take part as a replay whose rows are one float: they do more per element (a tree of minima,
-weights, copies of rows), which is said in their label.
+A library without a public tree takes part as a replay whose rows are one float. It does more per element (a tree of minima,
+weights, copies of rows), as its label says.
 """
 
 import argparse
@@ -23,7 +23,8 @@ def of_capacity(capacity, batch_sizes, adapters, arguments):
         print(f"capacity {capacity}: {name} is filled", flush=True)
     for batch_size in batch_sizes:
         random = numpy.random.default_rng(batch_size)
-        # Enough leaves that they are not all in the cache, and never the same priority twice at a leaf.
+        # Enough leaves that not all are in the cache. There is one more array of priorities than of indices, so that a leaf
+        # does not get the priority that it already has.
         count = max(16, min(1024, 131_072 // batch_size))
         indices = [random.integers(0, capacity, batch_size) for _ in range(count)]
         priorities = rows.random_priorities(count + 1, batch_size)
@@ -38,11 +39,12 @@ def of_capacity(capacity, batch_sizes, adapters, arguments):
             found, failed = turns.measure(tasks, arguments.rounds, arguments.block_s, arguments.warm_s)
             for name, why in failed.items():
                 print(f"{name}, {operation} {batch_size}: {why}", flush=True)
-            records += [
-                {"library": trees[name].label, "operation": f"{operation} {batch_size} of {capacity:,}", **figures}
-                | {"processor_ns_per_element": 1e3 * figures["processor_us"] / batch_size, "wall_ns_per_element": 1e3 * figures["wall_us"] / batch_size}
-                for name, figures in found.items()
-            ]
+            for name, figures in found.items():
+                records.append({
+                    "library": trees[name].label, "operation": f"{operation} {batch_size} of {capacity:,}", **figures,
+                    "processor_ns_per_element": 1e3 * figures["processor_us"] / batch_size,
+                    "wall_ns_per_element": 1e3 * figures["wall_us"] / batch_size,
+                })
     return records
 
 
@@ -61,13 +63,15 @@ def main():
     for capacity in arguments.capacities:
         records += of_capacity(capacity, arguments.batches, adapters, arguments)
     result["records"] = records
-    ratios = report.beside_before("An element", records, "library", "operation", lambda record: record["processor_ns_per_element"])
-    text = ratios + "Nanoseconds of processor time per element, medians of the rounds.\n\n" + report.table_of(
-        records, "library", "operation", lambda record: report.figure(record["processor_ns_per_element"])
-    )
+
+    def value(record):
+        return record["processor_ns_per_element"]
+
+    ratios = report.beside_before("An element", records, "library", "operation", value)
+    table = report.table_of(records, "library", "operation", lambda record: report.figure(value(record)))
     report.finish(
-        arguments, "trees", result, text,
-        lambda path: report.bars(records, "library", "operation", lambda record: record["processor_ns_per_element"], "ns per element", path),
+        arguments, "trees", result, f"{ratios}Nanoseconds of processor time per element, medians of the rounds.\n\n{table}",
+        lambda path: report.bars(records, "library", "operation", value, "ns per element", path),
     )
 
 

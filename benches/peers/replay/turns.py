@@ -1,9 +1,9 @@
-"""Timing of several libraries in one process, in turns, so that what disturbs the machine disturbs all of them alike.
+"""Timing of several libraries in one process, in turns, so that disturbances of the machine affect all of them alike.
 
 A turn is a block of calls of one library; a round gives every library one turn, in a new random order. The figure of a
-library is the median over the rounds. Both clocks are read: the wall's, and that of the process's own processor time
-(all its threads), which the other users of the machine disturb less. Calls that are not counted come first: the first
-visits of a page cost microseconds each on a virtual machine, whatever was written to it before.
+library is the median over the rounds. Two clocks are read: wall time, and the processor time of the process (all its
+threads), which other users of the machine disturb less. Calls that are not counted come first, because on a virtual machine
+the first accesses to a page cost microseconds each, whatever was written to it before.
 """
 
 import random
@@ -13,23 +13,23 @@ import time
 
 
 class Calls:
-    """A call and the arguments it is given one after the other; they go on where the block before stopped."""
+    """A function and the arguments of its calls, in turn. A block of calls begins where the block before ended."""
 
     def __init__(self, function, arguments):
         self.function, self.arguments, self.position = function, arguments, 0
 
     def block(self, calls):
-        """Seconds per call of the wall and of the processor, and page faults per call, over `calls` calls."""
+        """Makes `calls` calls. Returns the wall seconds, processor seconds and page faults per call."""
         count = len(self.arguments)
         taken = [self.arguments[(self.position + call) % count] for call in range(calls)]
         self.position = (self.position + calls) % count
         function = self.function
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        wall_s, processor_s = time.perf_counter(), time.process_time()
+        faults_before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        wall_before, processor_before = time.perf_counter(), time.process_time()
         for argument in taken:
             function(argument)
-        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+        wall_s, processor_s = time.perf_counter() - wall_before, time.process_time() - processor_before
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults_before
         return wall_s / calls, processor_s / calls, faults / calls
 
 
@@ -51,8 +51,9 @@ def warm_up(calls, warm_s):
 
 
 def measure(tasks, rounds, block_s, warm_s, seed=0):
-    """Medians in microseconds per call of `tasks`, a dictionary of name to `Calls`; what fails is named, not raised."""
-    order, counts, found, failed = random.Random(seed), {}, {}, {}
+    """Medians in microseconds per call of `tasks` (name to `Calls`), and the errors of the tasks that failed, by name."""
+    order = random.Random(seed)
+    counts, found, failed = {}, {}, {}
     for name, calls in tasks.items():
         try:
             calls.block(1)

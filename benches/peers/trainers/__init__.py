@@ -1,14 +1,15 @@
-"""SAC and TD3 of other libraries behind one small face, so that one loop drives and measures them all.
+"""SAC and TD3 of other libraries behind one small interface, so that one loop drives and measures them all.
 
 A module has `trainer(algorithm, environment, setting, seed)`, which returns an object with
 
-- `advance(env_steps)`: collect and learn for about so many steps of the environment more,
-- `env_steps`, `updates`, `batch_size`: what it has done so far, and transitions per update,
+- `advance(env_steps)`: collect and learn for about this many more environment steps,
+- `env_steps`, `updates`, `batch_size`: steps and updates so far, and transitions per update,
 - `predict(observations, ...)`: greedy actions, as Stable-Baselines3's models have it, so that the same code evaluates all,
-- `close()`, and `VERSION` beside it.
+- `close()`,
+- `VERSION`: the library's version.
 
-A `setting` of `None` is the library as it comes: its defaults, or where a default cannot run, those of its own example.
-Otherwise `setting` is (environment processes, batch size), and everything else stays. Each makes one update per environment
+With a `setting` of `None` the library has its defaults or, if a default cannot run, the values of its own example. Otherwise
+`setting` is (environment processes, batch size), and everything else stays. Each trainer makes one update per environment
 step, whatever the number of environment processes. A module raises `NotImplementedError` for an algorithm that it lacks.
 """
 

@@ -1,4 +1,4 @@
-"""One run of one library, in the virtual environment: how fast it goes, or how long it takes to a goal. Prints one line of JSON."""
+"""One run of one library, in the virtual environment: its rates, or its time to a goal. Prints one line of JSON."""
 
 import json
 import os
@@ -12,8 +12,9 @@ EVALUATED_TOGETHER = 10
 
 
 def processor_seconds(root=None):
-    """Of a process (this one unless said) and all that it has started, living ones and those it has waited for."""
-    ticks, parents, seconds = os.sysconf("SC_CLK_TCK"), {}, {}
+    """Processor time of the process `root` (by default this one) and its descendants, both living and waited for."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    parents, seconds = {}, {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -31,16 +32,19 @@ def processor_seconds(root=None):
 
 
 def rates(trainer, seconds):
-    """Steps and updates over `seconds`, once it learns and what is compiled has been compiled."""
+    """Rates over `seconds`, measured once the trainer learns and has compiled its updates."""
     while trainer.updates < 50:
         trainer.advance(100)
-    steps, updates, cpu, wall = trainer.env_steps, trainer.updates, processor_seconds(), time.perf_counter()
-    while time.perf_counter() - wall < seconds:
+    steps_before, updates_before = trainer.env_steps, trainer.updates
+    cpu_before = processor_seconds()
+    started = time.perf_counter()
+    while time.perf_counter() - started < seconds:
         trainer.advance(50)
-    wall_s = time.perf_counter() - wall
+    wall_s = time.perf_counter() - started
+    updates = trainer.updates - updates_before
     return {
-        "env_steps_per_s": (trainer.env_steps - steps) / wall_s, "updates_per_s": (trainer.updates - updates) / wall_s,
-        "samples_per_s": (trainer.updates - updates) * trainer.batch_size / wall_s, "cores": (processor_seconds() - cpu) / wall_s,
+        "env_steps_per_s": (trainer.env_steps - steps_before) / wall_s, "updates_per_s": updates / wall_s,
+        "samples_per_s": updates * trainer.batch_size / wall_s, "cores": (processor_seconds() - cpu_before) / wall_s,
     }
 
 
@@ -50,19 +54,21 @@ def to_goal(trainer, environment, goal, every, limit_s):
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
-    confirmation, environments = Confirmation(environment, goal), make_vec_env(environment, n_envs=EVALUATED_TOGETHER)
-    started, cpu = time.perf_counter(), processor_seconds()
-    apart_s = apart_cpu_s = 0.0
-    while time.perf_counter() - started - apart_s < limit_s:
+    confirmation = Confirmation(environment, goal)
+    environments = make_vec_env(environment, n_envs=EVALUATED_TOGETHER)
+    started, cpu_before = time.perf_counter(), processor_seconds()
+    evaluation_s = evaluation_cpu_s = 0.0
+    while time.perf_counter() - started - evaluation_s < limit_s:
         trainer.advance(every)
         at, cpu_at = time.perf_counter(), processor_seconds()
         mean, _ = evaluate_policy(trainer, environments, n_eval_episodes=EVALUATED_TOGETHER, warn=False)
-        apart_s, apart_cpu_s = apart_s + time.perf_counter() - at, apart_cpu_s + processor_seconds() - cpu_at
+        evaluation_s += time.perf_counter() - at
+        evaluation_cpu_s += processor_seconds() - cpu_at
         if mean >= goal and confirmation(trainer):
             break
     return {
-        "confirmed": confirmation.confirmed, "mean": confirmation.mean, "wall_s": time.perf_counter() - started - apart_s,
-        "cpu_s": processor_seconds() - cpu - apart_cpu_s, "env_steps": trainer.env_steps, "updates": trainer.updates,
+        "confirmed": confirmation.confirmed, "mean": confirmation.mean, "wall_s": time.perf_counter() - started - evaluation_s,
+        "cpu_s": processor_seconds() - cpu_before - evaluation_cpu_s, "env_steps": trainer.env_steps, "updates": trainer.updates,
     }
 
 

@@ -1,5 +1,7 @@
-"""RLlib's SAC as it comes: networks 256-256, batch 256, prioritized replay, learning from step 1,500 on. It has no TD3 any more.
-One environment steps in the process that learns; two are two runners of their own."""
+"""RLlib's SAC with its defaults: networks 256-256, batch 256, prioritized replay, learning from step 1,500 on.
+
+RLlib has no TD3 any more. One environment steps in the process that learns; two step in two runner processes.
+"""
 
 import logging
 
@@ -20,7 +22,7 @@ class Trainer:
         processes, self.batch_size = setting or (1, 256)
         ray.init(num_cpus=max(2, processes + 1), include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
         runners = 0 if processes == 1 else processes
-        # What its own arithmetic makes of one update for every step: it counts the process that learns as one that samples.
+        # The intensity with which RLlib makes one update per step: it counts the process that learns as one that samples.
         per_step = self.batch_size * max(runners, 1) / (runners + 1)
         config = (
             SACConfig()
@@ -48,7 +50,7 @@ class Trainer:
             inputs = module.forward_inference({Columns.OBS: torch.from_numpy(numpy.asarray(observations, numpy.float32))})
             kind = module.get_inference_action_dist_cls()
             actions = kind.from_logits(inputs[Columns.ACTION_DIST_INPUTS]).to_deterministic().sample().numpy()
-        # Policies act in [-1, 1]; the environment's range is put on by a connector that is not part of the module.
+        # The module's actions are in [-1, 1]. A connector, which is no part of the module, scales them to the environment.
         return self.space.low + (numpy.clip(actions, -1, 1) + 1) * (self.space.high - self.space.low) / 2, None
 
     def close(self):

@@ -1,5 +1,8 @@
-"""Stable-Baselines3, and sbx, which has its interface. As they come: networks 256-256 (TD3 of Stable-Baselines3 400-300), batch
-256, learning from step 100 on. TD3 gets the noise of 0.1 that its users give it; without one it does not explore."""
+"""Stable-Baselines3, and sbx, which has the same interface.
+
+Their defaults: networks 256-256 (TD3 of Stable-Baselines3 400-300), batch 256, learning from step 100 on. TD3 gets the noise
+of 0.1 that its users give it; without noise it does not explore.
+"""
 
 import gymnasium
 import numpy
@@ -29,7 +32,7 @@ class Trainer:
         if algorithm == "td3":
             size = gymnasium.make(environment).action_space.shape[0]
             extra = {**extra, "action_noise": NormalActionNoise(numpy.zeros(size), 0.1 * numpy.ones(size))}
-        # One environment process besides the learner's own is what these libraries call one environment.
+        # A single environment steps in the learner's process; two or more have a process each.
         self.environments = make_vec_env(environment, n_envs=processes, seed=seed, vec_env_cls=SubprocVecEnv if processes > 1 else None)
         self.model = getattr(library, algorithm.upper())(
             "MlpPolicy", self.environments, seed=seed, train_freq=1, gradient_steps=-1 if processes > 1 else 1, **extra

@@ -1,5 +1,8 @@
-"""Tianshou, put together as its examples for MuJoCo put it together: networks 256-256, batch 256, step size 1e-3 (TD3 3e-4), the
-temperature tuned. Its examples begin with 25,000 random steps, made for millions; here it is 1,000 as for the others."""
+"""Tianshou, assembled as in its examples for MuJoCo.
+
+Networks 256-256, batch 256, step size 1e-3 (TD3 3e-4), tuned temperature. The examples begin with 25,000 random steps, for
+runs of millions of steps; here there are 1,000, as for the other libraries.
+"""
 
 import gymnasium
 import numpy
@@ -25,8 +28,8 @@ class Trainer:
         processes, self.batch_size = setting or (1, 256)
         numpy.random.seed(seed)
         torch.manual_seed(seed)
-        kind = SubprocVectorEnv if processes > 1 else DummyVectorEnv
-        self.environments = kind([lambda: gymnasium.make(environment)] * processes)
+        vector = SubprocVectorEnv if processes > 1 else DummyVectorEnv
+        self.environments = vector([lambda: gymnasium.make(environment)] * processes)
         self.environments.seed(seed)
         spaces = gymnasium.make(environment)
         self.actions = spaces.action_space
@@ -39,12 +42,13 @@ class Trainer:
         if algorithm == "sac":
             actor = ContinuousActorProbabilistic(preprocess_net=body, action_shape=action, unbounded=True, conditioned_sigma=True)
             temperature = AutoAlpha(-float(numpy.prod(action)), 0.0, AdamOptimizerFactory(lr=3e-4))
-            step_size, kind, policy = 1e-3, SAC, SACPolicy(actor=actor, action_space=self.actions)
+            kind, step_size = SAC, 1e-3
+            policy = SACPolicy(actor=actor, action_space=self.actions)
             extra = {"alpha": temperature}
         else:
             actor = ContinuousActorDeterministic(preprocess_net=body, action_shape=action)
             noise = GaussianNoise(sigma=0.1)
-            step_size, kind = 3e-4, TD3
+            kind, step_size = TD3, 3e-4
             policy = ContinuousDeterministicPolicy(actor=actor, exploration_noise=noise, action_space=self.actions)
             extra = {}
         self.algorithm = kind(

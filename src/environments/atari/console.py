@@ -9,7 +9,7 @@ import shoal_bridge
 
 
 def import_ale():
-    """The package without its environments for Gymnasium: it leaves them out where there is none, which saves each actor that import."""
+    """Imports ale_py as if there were no Gymnasium. Then it does not import Gymnasium, which saves every actor that import."""
     if "gymnasium" in sys.modules:
         return importlib.import_module("ale_py")
     sys.modules["gymnasium"] = None
@@ -34,18 +34,18 @@ def find(ale_py, name):
     except FileNotFoundError as error:
         again = f"{shoal_bridge.install_command(shoal_bridge.package_of('ale_py'))} --force-reinstall"
         raise shoal_bridge.Refused(f"its file {error.filename} is missing; install it again:  {again}") from None
-    # Plugging in one that ALE cannot play alone would end the process.
+    # Loading a game that ALE cannot play alone would end the process.
     if ale_py.ALEInterface.isSupportedROM(path) is None:
         raise shoal_bridge.Refused(f"ALE {ale_py.__version__} cannot play {name} alone: it is for two")
     return path
 
 
 class Console:
-    """The methods that are called from Rust, and what they are given."""
+    """An emulator with a game loaded, and what Rust passes to it: the actions, and a buffer for the screen."""
 
     def __init__(self, game, repeat_action_probability, max_num_frames_per_episode):
         ale_py, numpy = import_ale(), importlib.import_module("numpy")
-        # What it writes to the terminal otherwise: its name, and what it finds in each game.
+        # Otherwise ALE writes to the terminal: its name, and what it finds in each game.
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.path = find(ale_py, game)
         self.ale = ale_py.ALEInterface()
@@ -58,13 +58,13 @@ class Console:
         self.screen = numpy.zeros(self.ale.getScreenDims(), dtype=numpy.uint8)
 
     def load(self, seed):
-        """Plug the game in anew: a seed is heeded only then."""
+        """Loads the game again, because ALE heeds a seed only then."""
         self.ale.setInt("random_seed", seed)
         self.ale.loadROM(self.path)
 
 
 def examine(game, repeat_action_probability, max_num_frames_per_episode):
-    """What is known of a game before any is played; it is started and stepped once, since what always fails shall fail here."""
+    """What is known of a game before it is played. The game is started and stepped once: what always fails must fail here."""
     console = Console(game, repeat_action_probability, max_num_frames_per_episode)
     shoal_bridge.during = "reset"
     console.load(0)

@@ -1,6 +1,7 @@
-"""One Gymnasium environment as an actor steps it: observations in a flat buffer of float32 or bytes, actions in one of float32.
+"""A Gymnasium environment as an actor steps it.
 
-The same functions run inside actors and, before a run starts, in a process of their own that only describes the environment.
+Observations are in a flat buffer of float32 or bytes, actions in one of float32. These functions run inside actors and,
+before a run starts, in a process of their own that only describes the environment.
 """
 
 import contextlib
@@ -16,26 +17,26 @@ import sys
 import traceback
 from importlib import metadata
 
-# What is installed when nothing of Gymnasium is there; the set-up of a checkout pins the same version.
+# The package to install if there is no Gymnasium. The set-up of a checkout pins the same version.
 GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
-# For a newer Python, Box2D would have to be compiled.
+# On a newer Python Box2D would have to be compiled.
 if sys.version_info >= (3, 14):
     GYMNASIUM = GYMNASIUM.replace("box2d,", "")
 ALE = "ale-py==0.12.1"
-# Extras of Gymnasium, and packages, that bring a module of another name.
+# The extras of Gymnasium and the packages that bring a module of another name.
 EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv2": "other", "moviepy": "other"}
 PACKAGES = {"ale_py": ALE, "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
-# Simulators whose version decides about results.
+# The simulators on whose version results depend, by module.
 SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
 
-# Calls of a traceback that are shown; those before them are Gymnasium's wrappers, or deep in a recursion.
+# How many calls of a traceback are shown. Calls further out are Gymnasium's wrappers, or levels of a recursion.
 INNERMOST_CALLS = 6
-# Files whose calls come before the environment's: this one, who runs it, and what imports modules.
+# The files of calls that come before the environment's own: this file, the code that runs it, and the import system.
 CALLING_FILES = ("<string>", "<shoal>", importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 
 class Refused(Exception):
-    """An environment that cannot be used here, in words that need no traceback, and what to do instead."""
+    """Says why an environment cannot be used here, in words that need no traceback, and in `advice` what to do instead."""
 
     def __init__(self, reason, advice=""):
         super().__init__(reason)
@@ -43,17 +44,17 @@ class Refused(Exception):
 
 
 def make(id, keyword_arguments, search_folders, drawn=False):
-    """The environment of that id, observed as one box."""
+    """The environment with this id. Its observation space is one box."""
     kind, _, name = id.partition(":")
     keywords = json.loads(keyword_arguments)
     gymnasium = importlib.import_module("gymnasium")
-    # The process that described the environment has shown what Gymnasium warns about.
+    # The process that described the environment (`shoal_probe`) has already shown Gymnasium's warnings.
     if "shoal_probe" not in sys.modules:
         gymnasium.logger.min_level = gymnasium.logger.ERROR
     if kind == "gymnasium":
         module_name, _, name = name.rpartition(":")
         if module_name:
-            # Not left to Gymnasium, which knows no folders: who is imported registers the environment.
+            # The import registers the environment. Gymnasium could import the module, but does not know the folders.
             imported(module_name, search_folders)
         if name.startswith("ALE/"):
             gymnasium.register_envs(importlib.import_module("ale_py"))
@@ -77,7 +78,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
 
 
 def made(make, drawn):
-    """What `make` makes, in the mode that gives pictures if it is to be `drawn` and has that mode."""
+    """The environment that `make` makes. If it is to be `drawn` and can render pictures, it is made in that mode."""
     environment = make()
     if "shoal_probe" in sys.modules:
         examined.append(environment)
@@ -87,19 +88,19 @@ def made(make, drawn):
     try:
         return make(render_mode="rgb_array")
     except TypeError:
-        # The environment says that it has the mode, and its constructor takes no such argument.
+        # The environment claims the mode, but its constructor does not take the argument.
         return make()
 
 
 def close(environment):
-    """Closes the environment, if it can be closed, which gives back windows, files and memory; an exception concerns nobody any more."""
+    """Closes the environment if it has a `close`, which gives back windows, files and memory. Exceptions are ignored."""
     with contextlib.suppress(Exception):
         getattr(environment, "close", lambda: None)()
 
 
 @contextlib.contextmanager
 def without_warnings_of_models(gymnasium, name):
-    """Keeps MuJoCo from telling each of many processes, once per environment, what it finds outdated in Gymnasium's models."""
+    """Silences MuJoCo's warnings about outdated parts of Gymnasium's models: each process would repeat them per environment."""
     entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
     if "shoal_probe" in sys.modules or "mujoco" not in str(entry_point) or importlib.util.find_spec("mujoco") is None:
         yield
@@ -124,28 +125,28 @@ def load(name, search_folders):
 
 
 def imported(module_name, search_folders):
-    """The module of that name, or in the file `path/to/file.py`."""
+    """The module with this name, or the module in this file if the name is a path such as `path/to/file.py`."""
     if module_name.endswith(".py"):
         paths = [os.path.join(folder, module_name) for folder in search_folders]
         path = next((path for path in paths if os.path.isfile(path)), None)
         if path is None:
             raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)}")
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-        # Last, since a file that was named needs no other folder, and what lies there may be called as what it imports.
+        # Last in the path: a named file needs no other folder, and files there might shadow what it imports.
         sys.path += [folder for folder in search_folders if folder not in sys.path]
         return load_file(os.path.abspath(path))
     sys.path[:0] = [folder for folder in search_folders if folder not in sys.path]
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        # A module that is missing inside of it is another matter.
+        # If another module is missing, which this module imports, the error passes on.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
 
 
 def load_file(path):
-    """The module in a file, which is run once however many environments are made of it."""
+    """The module in a file. The file runs once, however many environments are made from it."""
     name = os.path.splitext(os.path.basename(path))[0]
     loaded = sys.modules.get(name)
     if loaded is not None and getattr(loaded, "__file__", None) == path:
@@ -158,7 +159,7 @@ def load_file(path):
 
 
 def as_one_box(gymnasium, environment):
-    """Dictionaries, tuples and indices are flattened; a box of any shape is one already."""
+    """The environment with one box as its observation space: dictionaries, tuples and indices are flattened."""
     space = environment.observation_space
     if isinstance(space, gymnasium.spaces.Box):
         return environment
@@ -166,7 +167,7 @@ def as_one_box(gymnasium, environment):
         raise Refused(f"its observations are {space}, which has no fixed number of values")
 
     class Flattened(gymnasium.wrappers.FlattenObservation):
-        """Says what it was given where that is no observation; flattening it would say something of its own."""
+        """Names an observation that is not in the space, instead of the error that flattening it raises."""
 
         def observation(self, observation):
             try:
@@ -180,25 +181,28 @@ def as_one_box(gymnasium, environment):
 
 
 def describe(environment):
-    """Spaces, time limit and threshold. Bounds are words, because JSON has no infinity."""
+    """The spaces, time limit and reward threshold. Bounds are strings, because JSON has no infinity."""
     gymnasium, numpy = importlib.import_module("gymnasium"), importlib.import_module("numpy")
 
-    def words(bounds):
+    def as_text(bounds):
         with numpy.errstate(over="ignore"):
             return [repr(float(bound)) for bound in numpy.asarray(bounds).astype(numpy.float32).ravel()]
 
     def within(bounds, inwards):
-        """The nearest float32 that an environment which compares in float64 takes, too."""
+        """The nearest float32 that is within the bounds also if the environment compares in float64."""
         rounded = bounds.astype(numpy.float32)
         is_outside = (bounds - rounded) * inwards > 0
         return numpy.where(is_outside, numpy.nextafter(rounded, numpy.float32(inwards * numpy.inf)), rounded)
 
-    def words_within(space):
-        """Both bounds; where there is no float32 between them, the nearest to each."""
+    def both_as_text(space):
+        """Both bounds, rounded inwards. If there is no float32 between them, each is rounded to the nearest."""
         with numpy.errstate(over="ignore"):
             low, high = within(space.low, 1), within(space.high, -1)
             is_empty = low > high
-            return {"low": words(numpy.where(is_empty, space.low, low)), "high": words(numpy.where(is_empty, space.high, high))}
+            return {
+                "low": as_text(numpy.where(is_empty, space.low, low)),
+                "high": as_text(numpy.where(is_empty, space.high, high)),
+            }
 
     space, action = environment.observation_space, environment.action_space
     if isinstance(action, gymnasium.spaces.Discrete):
@@ -210,14 +214,14 @@ def describe(environment):
     elif not action.is_bounded():
         raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
     else:
-        actions = {"box": words_within(action)}
+        actions = {"box": both_as_text(action)}
     threshold = getattr(getattr(environment, "spec", None), "reward_threshold", None)
     order = axes(space.shape)
     observation = {
         "element": "u8" if is_bytes(numpy, space) else "f32",
         "shape": [int(space.shape[axis]) for axis in order],
-        "low": words(space.low.transpose(order)),
-        "high": words(space.high.transpose(order)),
+        "low": as_text(space.low.transpose(order)),
+        "high": as_text(space.high.transpose(order)),
     }
     return {
         "observation": observation,
@@ -228,18 +232,18 @@ def describe(environment):
 
 
 def is_bytes(numpy, space):
-    """Whether observations are bytes of any value: such as the pixels of an image."""
+    """Whether observations are bytes of any value, such as the pixels of an image."""
     return space.dtype == numpy.uint8 and bool((space.low == 0).all()) and bool((space.high == 255).all())
 
 
 def axes(shape):
-    """The order of the axes in which an observation is handed over: an image's channels come first, as convolutions want them."""
+    """The order of the axes in which Rust gets an observation. An image's channels come first, as convolutions need them."""
     last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
     return (2, 0, 1) if last else tuple(range(len(shape)))
 
 
 def time_limit(gymnasium, environment):
-    """Steps after which a wrapper truncates an episode; nothing where they are so many that they never come."""
+    """The steps after which a wrapper truncates an episode, or None if there is no limit below 2^32."""
     while isinstance(environment, gymnasium.Wrapper):
         if isinstance(environment, gymnasium.wrappers.TimeLimit):
             steps = int(environment._max_episode_steps)
@@ -249,7 +253,7 @@ def time_limit(gymnasium, environment):
 
 
 def software(environment):
-    """Versions of what the environment's results depend on."""
+    """Names and versions of the software on which the environment's results depend."""
     module = type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
     names = ["gymnasium", "numpy", *(package for name, package in SIMULATORS.items() if name in sys.modules)]
     if module not in names and module in sys.modules and module != "__main__":
@@ -263,14 +267,14 @@ def software(environment):
     return versions
 
 
-# What an examination is doing, for the report of an exception.
+# What `examine` is doing, for the report of an exception.
 during = "construction"
-# The environments that were made for an examination.
+# The environments that were made for `examine`.
 examined = []
 
 
 def examine(id, keyword_arguments, search_folders):
-    """The description of an environment, which is made, reset and stepped once for this alone: what always fails shall fail here."""
+    """The description of an environment, which is made, reset and stepped once: what always fails must fail here."""
     global during
     bridge = Bridge(id, keyword_arguments, search_folders)
     result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
@@ -293,10 +297,10 @@ class Bridge:
         self.description = json.dumps(description)
         self.numpy = numpy
         self.shape = tuple(self.environment.observation_space.shape)
-        # What Rust reads, and the same memory in the environment's shape.
+        # Rust reads `observation_values`. `observation` is the same memory in the environment's shape.
         element = numpy.uint8 if is_bytes(numpy, self.environment.observation_space) else numpy.float32
         self.observation_values = numpy.zeros(int(numpy.prod(self.shape)), dtype=element)
-        # The type that a buffer of bytes takes without a check; a buffer of floats takes every number.
+        # The only type that a buffer of bytes takes unchecked, or None for a buffer of floats, which takes every number.
         self.dtype = self.observation_values.dtype if element is numpy.uint8 else None
         order = axes(self.shape)
         handed_over = self.observation_values.reshape([self.shape[axis] for axis in order])
@@ -309,7 +313,7 @@ class Bridge:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
             self.action_bounds = [numpy.array(description["action"]["box"][end], numpy.float32) for end in ("low", "high")]
             action, element = self.action_values.reshape(space.shape), space.dtype
-            # A copy, because environments keep actions to compare them with the next.
+            # A copy, because some environments keep actions to compare them with later ones.
             self.step_values = self.stepper(lambda: action.astype(element))
 
     def reset(self, seed):
@@ -319,7 +323,7 @@ class Bridge:
         self.observation[...] = self.checked(result[0])
 
     def stepper(self, action_of):
-        """The function that steps, with all that it needs at hand: it runs once per step, and most environments are fast."""
+        """The function that steps. It keeps what it needs in local variables, because its own time counts in fast environments."""
         environment_step, view, checked = self.environment.step, self.observation, self.checked
         shape, dtype, ndarray = self.shape, self.dtype, self.numpy.ndarray
 
@@ -338,11 +342,11 @@ class Bridge:
         return step
 
     def try_a_step(self):
-        """One step with the first action, or with the one nearest to 0, and a look at each part of the answer."""
+        """Takes one step, with the first action or the action nearest to 0, and checks each part of the answer."""
         if hasattr(self, "step_index"):
             reward, terminated, truncated = self.step_index(0)
         else:
-            # Within the bounds that `describe` tells, as every action of an actor is.
+            # Within the bounds of `describe`, as all actions of actors are.
             self.action_values[...] = self.numpy.clip(0.0, *self.action_bounds)
             reward, terminated, truncated = self.step_values()
         self.check_finite("observation", self.observation_values)
@@ -350,8 +354,8 @@ class Bridge:
         self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
 
     def check_answer(self, reward, terminated, truncated):
-        """Refuses what an actor cannot read of the answer of a step."""
-        # Arrays are numbers if they have no dimension.
+        """Raises if an actor could not read this answer of a step."""
+        # An array counts as a number if it has no dimension.
         if not isinstance(reward, numbers.Real) and not (isinstance(reward, self.numpy.ndarray) and reward.ndim == 0):
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
@@ -359,13 +363,16 @@ class Bridge:
                 raise TypeError(f"step() returned {name} = {flag!r}, which is neither True nor False")
 
     def check_finite(self, name, values):
-        """Refuses what no network can learn from."""
+        """Refuses values that are not finite, because no network can learn from them."""
         for index in self.numpy.flatnonzero(~self.numpy.isfinite(values)):
             what = f"{name}[{index}]" if values.ndim else name
             raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
 
     def checked(self, observation):
-        """The observation as an array of the right shape, since a smaller one would be spread over the buffer, and of values that it takes."""
+        """The observation as an array. Raises unless the buffer can hold its values and has its shape.
+
+        NumPy would repeat an observation of a smaller shape to fill the buffer.
+        """
         array = self.numpy.asarray(observation)
         if array.shape != self.shape:
             raise ValueError(f"the observation has the shape {array.shape}, and the observation space {self.shape}")
@@ -374,15 +381,16 @@ class Bridge:
                 as_bytes = array.astype(self.dtype)
             changed = array[as_bytes != array]
             if changed.size > 0:
-                raise ValueError(f"the observation has the value {changed[0]}, and the observation space whole numbers from 0 to 255 (uint8)")
+                found = f"the observation has the value {changed[0]}"
+                raise ValueError(f"{found}, and the observation space whole numbers from 0 to 255 (uint8)")
         return array
 
     def draws(self):
-        """Whether it renders pictures, once it has been reset."""
+        """Whether the environment renders pictures once it has been reset."""
         return getattr(self.environment, "render_mode", None) == "rgb_array"
 
     def picture(self):
-        """Width, height and the bytes of its rows from the top; nothing from an environment that says of itself that it renders none."""
+        """Width, height and the bytes of the rows from the top, or None if the environment does not render pictures."""
         if not self.draws():
             return None
         pixels = self.environment.render()
@@ -397,12 +405,12 @@ class Bridge:
 
 
 def report(error):
-    """What is said of an exception, as JSON: its kind, its line, and the end of its traceback from the environment's first call on."""
+    """An exception as JSON: its kind, a summary, advice, and the end of its traceback from the environment's first call on."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename in CALLING_FILES:
         frames = frames.tb_next
     lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-    # Its line stands before its words, and imports are all that calls the file.
+    # Python puts the line of a syntax error before the message, and only the import system has called the file.
     is_syntax = isinstance(error, SyntaxError)
     calls = traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)
     answer = {
@@ -425,12 +433,12 @@ def report(error):
 
 
 def is_missing(module):
-    """Whether there is no module of that name, which has no dot: of one that is there, only a submodule may be missing."""
+    """Whether there is no module with this name (without a dot). If there is one, only a submodule of it can be missing."""
     return module not in sys.modules and importlib.util.find_spec(module) is None
 
 
 def package_in(message):
-    """The package that a message of Gymnasium asks for."""
+    """The package that a message of Gymnasium asks to install."""
     extra = re.search(r"gymnasium\[[\"']?([\w,-]+)", message)
     if extra:
         return gymnasium_with(extra.group(1))
@@ -446,7 +454,7 @@ def package_of(module):
 
 
 def gymnasium_with(extra):
-    """An extra of the Gymnasium that is installed."""
+    """The requirement for an extra of Gymnasium, in the version that is installed."""
     try:
         return f"gymnasium[{extra}]=={metadata.version('gymnasium')}"
     except metadata.PackageNotFoundError:

@@ -7,20 +7,21 @@ import sys
 import threading
 import types
 
-# After so long people want to know what they are waiting for.
+# After this time people want to know what they are waiting for.
 SILENCE_S = 2
 
-# What the environment prints must not mix with the answer.
+# The environment's output goes to the standard error, so that it does not mix with the answer.
 answer = os.dup(1)
 os.dup2(2, 1)
-# As bytes: they are UTF-8, whatever the encoding of the user is.
+# Read as bytes, which are UTF-8 whatever the user's encoding is.
 request = json.load(sys.stdin.buffer)
-# The current folder, which only `python -c` searches.
+# Removes the current folder, which only `python -c` searches.
 sys.path[:] = [folder for folder in sys.path if folder]
-# A plugin of Gymnasium's that hangs while it is imported must not hold up whoever asks, either.
+# Set before the import: a plugin of Gymnasium may hang while it is imported.
 faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
 try:
-    # A busy disk is not the environment's fault. What goes wrong here is reported below, where it is needed.
+    # Imported before the environment's time begins, because a slow disk is not its fault. If the import fails, it fails again
+    # below, where it is needed and reported.
     import gymnasium  # noqa: F401
 except BaseException:
     pass
@@ -31,7 +32,7 @@ sys.modules["shoal_probe"] = sys.modules["shoal_bridge"] = bridge
 
 
 def tell_what_takes_long():
-    """Past Python's buffers: what the environment forks must not find their lock taken."""
+    """Writes past Python's buffers: a process that the environment forks must not find their lock taken."""
     moment = {"reset": "first reset", "step": "first step"}.get(bridge.during, bridge.during)
     until = f"after {request['patience_s']:g} s it is given up"
     os.write(2, f"trying the environment {request['id']} has taken {SILENCE_S} s, and its {moment} is not over; {until}\n".encode())
@@ -52,11 +53,11 @@ except BaseException as error:
 teller.cancel()
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
-# The answer is given: an environment that closes slowly changes nothing of it, but for the time until this process gives up.
+# The answer is given, and an environment that closes slowly does not change it. The watchdog still limits the time.
 for environment in vars(bridge).get("examined", []):
     bridge.close(environment)
 sys.stderr.flush()
-# What the environment left behind must not hold this process, nor outlive it.
+# Child processes that the environment left must neither hold up this process nor outlive it.
 for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():
     child.kill()
 os._exit(0)

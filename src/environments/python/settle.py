@@ -1,4 +1,4 @@
-"""Makes the embedded interpreter the one that the run chose: its packages, its name, its prefix."""
+"""Makes the embedded interpreter act as the one that the run chose, with its packages, its name and its prefix."""
 
 import faulthandler
 import os
@@ -9,8 +9,8 @@ import sysconfig
 
 
 def settle(executable, prefix, package_folders, stack_descriptor):
-    """Runs once, before anything is imported that is not of the standard library."""
-    # These variables were for this interpreter; programs that an environment starts must find their own.
+    """Runs once, before any import from outside the standard library."""
+    # These variables are for this interpreter alone: programs that an environment starts must not inherit them.
     for name in ("PYTHONHOME", "SHOAL_PYTHON"):
         os.environ.pop(name, None)
     sys.executable = executable
@@ -21,15 +21,15 @@ def settle(executable, prefix, package_folders, stack_descriptor):
     if stack_descriptor < 0:
         faulthandler.enable()
     else:
-        # Signal handlers write there, so that native code that hangs or crashes is told of, too.
+        # Signal handlers write the stack to the descriptor, so that hangs and crashes in native code are reported as well.
         faulthandler.enable(file=stack_descriptor, all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=stack_descriptor, all_threads=False, chain=False)
 
 
 def is_of_the_interpreter(folder):
-    """Whether a folder holds the standard library or was named by PYTHONPATH; the rest are packages of another Python."""
+    """Whether a folder holds the standard library or is named by PYTHONPATH. Other folders hold packages of another Python."""
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
-    # As `site` has written them into `sys.path`: absolute, and without a slash at the end.
+    # In the form in which `site` writes them into `sys.path`: absolute, and without a slash at the end.
     named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return folder in standard or folder in named or os.path.basename(folder) in ("lib-dynload", archive)

@@ -11,7 +11,7 @@ import numpy
 
 
 class Faulty(gymnasium.Env):
-    """Behaves well for `after` steps, then does what `how` says; only the first time if `once` names a file."""
+    """Behaves well for `after` steps, then does what `how` says, or does it only once if `once` names a file to mark that."""
 
     metadata = {"render_modes": ["rgb_array"]}
 
@@ -54,7 +54,7 @@ class Faulty(gymnasium.Env):
             elif self.how == "hang":
                 self.hang()
             elif self.how == "hang in native code":
-                # It keeps the interpreter's lock.
+                # PyDLL keeps the interpreter's lock during the call.
                 ctypes.PyDLL(None).sleep(600)
             elif self.how == "observe nan":
                 observation[1] = numpy.nan
@@ -94,7 +94,7 @@ class Faulty(gymnasium.Env):
 
 
 class Endless(gymnasium.Wrapper):
-    """Goes on where the limit inside of it ends an episode."""
+    """Continues when the time limit inside it ends an episode."""
 
     def __init__(self, how):
         super().__init__(gymnasium.wrappers.TimeLimit(Faulty(how), 20))

@@ -1,4 +1,4 @@
-"""An environment that works in bursts: a pause after every so many steps, as a slow reset or a saved recording makes one."""
+"""An environment that pauses after every `steps` steps, as for a slow reset or for saving a recording."""
 
 import time
 

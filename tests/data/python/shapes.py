@@ -1,4 +1,4 @@
-"""Environments with spaces of many kinds; each shows what it was given."""
+"""Environments with spaces of many kinds, and with observations, rewards and actions of many kinds."""
 
 import sys
 
@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 
 class Shown(gymnasium.Env):
-    """Observes `observation`, whatever happens, and takes actions of `action_space`."""
+    """Always observes `observation`, and takes actions of `action_space`."""
 
     observation_space = Box(-10.0, 10.0, (2,), numpy.float32)
     observation = numpy.zeros(2, numpy.float32)
@@ -42,7 +42,7 @@ class Colours(Shown):
 
 
 class Washed(Image):
-    """Shows `colour` in all pixels, of the type that it has, from the second observation on."""
+    """Shows `colour`, with the type that it has, in all pixels from the second observation on."""
 
     def __init__(self, colour):
         self.colour = eval(colour, {"numpy": numpy, "nan": float("nan")})
@@ -70,7 +70,7 @@ class Bits(Shown):
 
 
 class LaterIndices(Shown):
-    """Rewards the action that it was given."""
+    """The reward is the action."""
 
     action_space = Discrete(3, start=-1)
 
@@ -79,7 +79,7 @@ class LaterIndices(Shown):
 
 
 class KeepsActions(Shown):
-    """Rewards the difference to the action before, which it keeps as it was given."""
+    """The reward is the difference from the action before, which is kept without a copy."""
 
     action_space = Box(-2.0, 2.0, (1, 2), numpy.float64)
     kept = None
@@ -125,7 +125,7 @@ class RewardsInAList(Shown):
 
 
 def make_endless():
-    """With the limit and the threshold that say "none"."""
+    """An environment whose time limit and reward threshold mean that there is none."""
     environment = gymnasium.wrappers.TimeLimit(Shown(), sys.maxsize)
     environment.unwrapped.spec = gymnasium.envs.registration.EnvSpec("Shown-v0", reward_threshold=float("inf"))
     return environment
@@ -154,7 +154,7 @@ no_environment = dict
 
 
 class Literal:
-    """No child of Gymnasium's class, and with no `close`: takes its bounds, of 64 bits, and NumPy's old seed literally."""
+    """Not a subclass of `gymnasium.Env`, and without `close`. Checks its 64-bit bounds exactly, and seeds NumPy's old generator."""
 
     observation_space = Box(-1.0, 1.0, (2,), numpy.float32)
     action_space = Box(numpy.array([-0.1, -0.7]), numpy.array([0.1, 0.3]), dtype=numpy.float64)
@@ -169,12 +169,12 @@ class Literal:
 
 
 class Positive(Literal):
-    """0 is no action of it, and neither is its lower bound once that is rounded to 32 bits."""
+    """Neither 0 nor the lower bound, once that is rounded to 32 bits, is in its action space."""
 
     action_space = Box(numpy.array([0.7, 0.7]), numpy.array([2.0, 2.0]), dtype=numpy.float64)
 
 
 class Narrow(Shown):
-    """Its action has one value, which no number of 32 bits is."""
+    """Its only action is a number that 32 bits cannot hold."""
 
     action_space = Box(numpy.array([0.1]), numpy.array([0.1]), dtype=numpy.float64)

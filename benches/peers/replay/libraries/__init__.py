@@ -1,13 +1,13 @@
 """One file per library, each with up to three adapters: its tree, its buffer, and its buffer of several processes.
 
-An adapter turns what the bench wants into the library's own calls, in the way its documentation shows. Whatever a user
-would have ready beforehand (the library's own containers) is made by `native` and `native_priorities`, which are not timed.
+An adapter turns what the bench wants into the library's own calls, in the way its documentation shows. The containers that a
+user would have ready beforehand are made by `native` and the other `native_…` methods, which are not timed.
 """
 
 import importlib
 import os
 
-# Read when the libraries are loaded. One thread each: what several do at once is a bench of its own.
+# The libraries read these variables when they are loaded. Each library gets one thread: processes.py measures parallel work.
 os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")})
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -40,11 +40,11 @@ class Tree:
         raise NotImplementedError
 
     def total(self):
-        """The sum at the root, or None where the library does not show it."""
+        """The sum at the root, or None if the library does not show it."""
         return None
 
     def leaves(self):
-        """All priorities, where there is a `total`."""
+        """All priorities, if there is a `total`."""
         raise NotImplementedError
 
 
@@ -53,11 +53,11 @@ class Buffer:
 
     label = ""
     prioritized = True
-    # Rows that `add` takes at once while the buffer is filled.
+    # Rows per call of `add` while the buffer is filled.
     fill_rows = 1024
-    # Whether `native` is needed: then adding NumPy arrays as they come is measured, too.
+    # Whether the library takes NumPy arrays as they are. If not, adding them without `native` is measured as well.
     takes_numpy = True
-    # How the other processes of a bench come by it.
+    # How the other processes of a bench are started.
     start_method = "fork"
     most_samplers = 64
     samples_in_parent = False
@@ -75,30 +75,31 @@ class Buffer:
         return indices
 
     def name_of(self, row):
-        """How `update` is told of the row in slot `row`."""
+        """How `update` names the row in slot `row`."""
         import numpy
 
         return numpy.array([row])
 
     def drawn_row(self, row):
-        """What a batch in which `row` was drawn gives to `update`: slots, unless the library knows better names."""
+        """What a batch in which `row` was drawn passes to `update`: slots, unless the library has better names."""
         return self.native_indices(self.name_of(row))
 
     def size_of(self, drawn):
+        """How many priorities `update` takes for what was drawn."""
         return len(drawn)
 
     def add(self, rows):
         raise NotImplementedError
 
     def sample(self):
-        """A batch: (its fields, what `update` wants to know of it, its importance weights)."""
+        """A batch: (its fields, what `update` needs to name its rows, its importance weights)."""
         raise NotImplementedError
 
     def update(self, drawn, priorities):
         raise NotImplementedError
 
     def priorities(self):
-        """What the tree holds, or None where the library does not show it."""
+        """The priorities in the tree, or None if the library does not show them."""
         return None
 
     def total(self):
@@ -114,7 +115,7 @@ class Buffer:
         raise NotImplementedError
 
     def load(self, path):
-        """A buffer like this one from a file."""
+        """A buffer like this one, read from a file."""
         raise NotImplementedError
 
     def close(self):
@@ -132,7 +133,8 @@ def versions(names):
     from importlib import metadata
 
     packages = {
-        "shoal": ["shoal"], "shoal_before": [], "cpprb": ["cpprb"], "tianshou": ["tianshou", "numba"], "torchrl": ["torchrl", "tensordict", "torch"],
+        "shoal": ["shoal"], "shoal_before": [], "cpprb": ["cpprb"], "tianshou": ["tianshou", "numba"],
+        "torchrl": ["torchrl", "tensordict", "torch"],
         "flashbax": ["flashbax", "jax"], "rllib": ["ray"], "reverb": ["dm-reverb", "tensorflow-cpu"],
         "stable_baselines3": ["stable-baselines3", "torch"], "numpy_loop": ["numpy"],
     }

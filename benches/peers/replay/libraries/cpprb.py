@@ -13,7 +13,7 @@ def environment(schema):
 
 
 class OneFloat(Tree):
-    """There is no public tree: a replay whose rows are one float. An update raises to alpha and keeps a tree of minima."""
+    """A replay whose rows are one float, for want of a public tree. An update also raises to alpha and keeps a tree of minima."""
 
     label = "cpprb (a replay of one float)"
 
@@ -57,7 +57,7 @@ class Cpprb(Buffer):
         self.buffer.update_priorities(drawn, priorities)
 
     def array(self, fields, name):
-        # Its scalars have the shape (batch, 1).
+        # Scalars of cpprb have the shape (batch, 1).
         shape, _ = self.schema[name]
         return numpy.asarray(fields[name]).reshape(-1, *shape)
 
@@ -71,7 +71,7 @@ class Cpprb(Buffer):
 
 
 class CpprbShared(Cpprb):
-    """Any number of writers, one learner: what its documentation allows."""
+    """Any number of writers and one learner, which is what the documentation allows."""
 
     label = "cpprb, `MPPrioritizedReplayBuffer`"
     most_samplers = 1
@@ -86,8 +86,8 @@ def constructor(name, **always):
     return lambda **options: getattr(cpprb, name)(8, {"observation": {}, "reward": {}, "done": {}}, **always, **options)
 
 
-def not_heeded(*, no_such_option):
-    """Three-step transitions of eight steps are six. Eight are kept where the option is taken and forgotten."""
+def ignores_n_step(*, no_such_option):
+    """Returns if the class takes `Nstep` and ignores it. Raises if it heeds it: then rewards of three steps are added."""
     n_step = {"size": 3, "gamma": 0.9, "rew": "reward", "next": "observation"}
     buffer = constructor("MPPrioritizedReplayBuffer", ctx=multiprocessing.get_context("fork"))(Nstep=n_step)
     for step in range(8):
@@ -100,7 +100,7 @@ def not_heeded(*, no_such_option):
 CONSTRUCTORS = {
     "PrioritizedReplayBuffer": constructor("PrioritizedReplayBuffer"),
     "MPPrioritizedReplayBuffer": constructor("MPPrioritizedReplayBuffer", ctx=multiprocessing.get_context("fork")),
-    "MPPrioritizedReplayBuffer(Nstep=...), and forgets it:": not_heeded,
+    "MPPrioritizedReplayBuffer(Nstep=...), and forgets it:": ignores_n_step,
 }
 TREES = {"cpprb": OneFloat}
 BUFFERS = {"cpprb": Cpprb}

@@ -1,4 +1,4 @@
-"""Flashbax: buffers that are JAX arrays, every call compiled, the state given away and handed back."""
+"""Flashbax: buffers that are JAX arrays. Every call is compiled; the state is donated to it and returned by it."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from . import ALPHA, BETA, Buffer, Tree
 
 
 class JaxTree(Tree):
-    """float32, binary; `set_batch_scan` is what the library itself takes on a processor."""
+    """float32, binary; `set_batch_scan` is what the library itself uses on a CPU."""
 
     label = "Flashbax"
 
@@ -50,7 +50,7 @@ class JaxTree(Tree):
 
 
 class Flashbax(Buffer):
-    """`make_prioritised_item_buffer`. It gives probabilities; the weights are worked out here, in the compiled call."""
+    """`make_prioritised_item_buffer`. The library gives probabilities; the weights are computed here, in the compiled call."""
 
     label = "Flashbax"
     takes_numpy = False
@@ -66,8 +66,8 @@ class Flashbax(Buffer):
         self.compiled_update = jax.jit(self.buffer.set_priorities, donate_argnums=0)
 
         def draw(state, key):
-            key, this = jax.random.split(key)
-            drawn = self.buffer.sample(state, this)
+            key, subkey = jax.random.split(key)
+            drawn = self.buffer.sample(state, subkey)
             weights = (drawn.probabilities * capacity) ** -BETA
             return drawn.experience, drawn.indices, weights / weights.max(), key
 

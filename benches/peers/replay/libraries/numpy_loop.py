@@ -1,4 +1,4 @@
-"""The floor: a ring of NumPy arrays, uniform, with and without a lock around it."""
+"""The baseline: a ring buffer of NumPy arrays, uniform, with and without a lock around it."""
 
 import multiprocessing
 
@@ -41,7 +41,7 @@ class NumpyLoop(Buffer):
 
 
 class NumpyLock(NumpyLoop):
-    """Shared memory and one lock around whatever anybody does: what people write themselves."""
+    """Shared memory and one lock around every operation: what people write themselves."""
 
     label = "NumPy, one lock (uniform)"
 

@@ -17,7 +17,7 @@ def table(schema, capacity):
 
 
 class Reverb(Buffer):
-    """Server and client in one process. A transition is an item of its own; the weights are worked out here."""
+    """Server and client in one process. Every transition is an item of its own; the weights are computed here."""
 
     label = "Reverb (local server)"
     takes_numpy = False
@@ -45,9 +45,11 @@ class Reverb(Buffer):
         writer.flush()
 
     def sample(self):
-        """Through `TrajectoryDataset`, as its documentation advises: batches are fetched ahead by threads in the background."""
+        """Draws through `TrajectoryDataset`, as the documentation advises: threads in the background fetch batches ahead."""
         if self.dataset is None:
-            dataset = reverb.TrajectoryDataset.from_table_signature(f"localhost:{self.port}", "replay", max_in_flight_samples_per_worker=2 * self.batch_size)
+            dataset = reverb.TrajectoryDataset.from_table_signature(
+                f"localhost:{self.port}", "replay", max_in_flight_samples_per_worker=2 * self.batch_size
+            )
             self.dataset = dataset.batch(self.batch_size).as_numpy_iterator()
         drawn = next(self.dataset)
         weights = (drawn.info.probability * drawn.info.table_size) ** -BETA
@@ -58,7 +60,7 @@ class Reverb(Buffer):
         self.client.mutate_priorities("replay", updates=updates)
 
     def name_of(self, row):
-        """Items have keys instead of slots. A number that is no row is taken as a key."""
+        """Items have keys instead of slots, so batches are searched for the row. A number that is no row is taken as a key."""
         while 0 <= row < 8:
             fields, keys, _ = self.sample()
             for key, value in zip(keys, self.array(fields, "reward")):

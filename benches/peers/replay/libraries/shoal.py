@@ -48,7 +48,7 @@ class Shoal(Buffer):
         return batch, batch, batch.weights
 
     def update(self, drawn, priorities):
-        # A batch names its rows exactly, and rows overwritten since are counted. An array of slots is taken as it is.
+        # A batch names its rows exactly, so rows overwritten since are noticed and counted. An array of slots is taken as it is.
         if isinstance(drawn, shoal.Batch):
             self.replay.update_priorities(drawn, priorities, stale="ignore")
         else:
@@ -79,7 +79,7 @@ class Shoal(Buffer):
 
 
 class ShoalReused(Shoal):
-    """The arrays of the batch before are filled again."""
+    """Each batch fills the arrays of the batch before."""
 
     label = "Shoal, `out=`"
 
@@ -93,7 +93,7 @@ class ShoalReused(Shoal):
 
 
 class ShoalFrames(Shoal):
-    """Each image once."""
+    """Each image is stored once."""
 
     label = "Shoal, `Frames`"
 

@@ -1,8 +1,9 @@
-"""Shoal's package of another commit, in the same process as this one's: has a change made it slower?
+"""Has a change made Shoal's package slower? The package of another commit, in the same process as this commit's.
 
 `SHOAL_BEFORE` names the folder that it was installed into (`pip install --no-deps --target FOLDER WHEEL`). While the name
-`shoal` means that package, its replay is loaded and the adapters of `shoal.py` are made once more; after that the name means
-this commit's again. Options and errors, which native code asks for by name when it is called, are then this commit's for both.
+`shoal` means that package, its replay is loaded and the adapters of `shoal.py` are made once more. Afterwards the name means
+this commit's package again. Native code looks up options and errors by name when it is called, so these are this commit's
+for both packages.
 """
 
 import importlib.util
@@ -27,7 +28,7 @@ def adapters_of(folder):
         specification = importlib.util.spec_from_file_location(f"{__package__}.shoal{SUFFIX}_adapters", now.__file__)
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
-        # The package loads what it is asked for first, which must not be later.
+        # The package loads these at their first use, which must be now.
         for name in ("Batch", "Replay", "SumTree"):
             getattr(module.shoal, name)
     finally:

@@ -14,7 +14,10 @@ ENVIRONMENTS = 64
 
 
 class StableBaselines3(Buffer):
-    """The number of environments, so of rows per `add`, is fixed for good: one buffer per size, drawn from the one that was filled."""
+    """One library buffer for each number of rows per `add`, because a buffer's number of environments is fixed.
+
+    Batches come from the buffer that was filled.
+    """
 
     label = "Stable-Baselines3 (uniform)"
     prioritized = False
@@ -28,12 +31,15 @@ class StableBaselines3(Buffer):
     def of(self, rows):
         if rows not in self.by_rows:
             shape, dtype = self.schema["observation"]
-            observations = gymnasium.spaces.Box(0, 255, shape, dtype.type) if dtype.kind == "u" else gymnasium.spaces.Box(-10, 10, shape, dtype.type)
+            are_images = dtype.kind == "u"
+            low, high = (0, 255) if are_images else (-10, 10)
+            observations = gymnasium.spaces.Box(low, high, shape, dtype.type)
             shape, _ = self.schema["action"]
             actions = gymnasium.spaces.Box(-1, 1, shape, numpy.float32) if shape else gymnasium.spaces.Discrete(6)
-            # Those that are only written to need not be as large as the one that batches come from.
-            capacity = self.capacity if not self.by_rows else min(self.capacity, 1 << 16 if dtype.kind != "u" else 1 << 10)
-            self.by_rows[rows] = ReplayBuffer(capacity, observations, actions, device="cpu", n_envs=rows, handle_timeout_termination=True), [{}] * rows
+            # Buffers that are only written to need not be as large as the one that batches come from.
+            capacity = self.capacity if not self.by_rows else min(self.capacity, 1 << 10 if are_images else 1 << 16)
+            buffer = ReplayBuffer(capacity, observations, actions, device="cpu", n_envs=rows, handle_timeout_termination=True)
+            self.by_rows[rows] = buffer, [{}] * rows
         return self.by_rows[rows][0]
 
     def add(self, rows):
@@ -48,7 +54,10 @@ class StableBaselines3(Buffer):
         pass
 
     def array(self, fields, name):
-        names = {"observation": "observations", "action": "actions", "reward": "rewards", "terminated": "dones", "next_observation": "next_observations"}
+        names = {
+            "observation": "observations", "action": "actions", "reward": "rewards", "terminated": "dones",
+            "next_observation": "next_observations",
+        }
         return getattr(fields, names[name]).numpy()
 
     def save(self, path):

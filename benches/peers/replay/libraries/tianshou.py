@@ -11,7 +11,7 @@ ENVIRONMENTS = 64
 
 
 class NumbaTree(Tree):
-    """float64. `get_prefix_sum_idx` writes over its argument, so a copy of it is timed, too."""
+    """float64. `get_prefix_sum_idx` overwrites its argument, so copying the argument is timed as well."""
 
     label = "Tianshou"
 
@@ -40,13 +40,13 @@ class NumbaTree(Tree):
 
 
 class Tianshou(Buffer):
-    """`PrioritizedVectorReplayBuffer`: as many sub-buffers as environments, since one buffer takes one transition a call."""
+    """`PrioritizedVectorReplayBuffer`: one sub-buffer per environment, because a buffer takes one transition per call."""
 
     label = "Tianshou"
     takes_numpy = False
 
     def __init__(self, schema, capacity, batch_size):
-        # Fewer rows than environments: the replay of a single one (in the bench of faults).
+        # At least 64 rows per environment: the small replays of faults.py have a single environment.
         self.environments = min(ENVIRONMENTS, max(1, capacity // 64))
         self.fill_rows, self.schema, self.batch_size = self.environments, schema, batch_size
         self.buffer = PrioritizedVectorReplayBuffer(capacity, self.environments, alpha=ALPHA, beta=BETA)

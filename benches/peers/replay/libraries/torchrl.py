@@ -111,10 +111,15 @@ class TorchRLShared(TorchRL):
 
 
 def constructor(**always):
-    return lambda **options: TensorDictPrioritizedReplayBuffer(alpha=ALPHA, beta=BETA, storage=LazyTensorStorage(8), batch_size=4, **always, **options)
+    return lambda **options: TensorDictPrioritizedReplayBuffer(
+        alpha=ALPHA, beta=BETA, storage=LazyTensorStorage(8), batch_size=4, **always, **options
+    )
 
 
-CONSTRUCTORS = {"TensorDictPrioritizedReplayBuffer": constructor(), "TensorDictPrioritizedReplayBuffer(shared=True)": constructor(sync=False, shared=True)}
+CONSTRUCTORS = {
+    "TensorDictPrioritizedReplayBuffer": constructor(),
+    "TensorDictPrioritizedReplayBuffer(shared=True)": constructor(sync=False, shared=True),
+}
 TREES = {"torchrl": CppTree}
 BUFFERS = {"torchrl": TorchRL}
 SHARED = {"torchrl_shared": TorchRLShared}
