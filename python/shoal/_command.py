@@ -52,8 +52,8 @@ def main():
         sys.exit(code)
     if with_libtorch:
         # It would restart itself forever.
-        without = f"error: {native.__file__} was built without the libtorch engine: install the package anew"
-        sys.exit(without + OR_USE_CPU)
+        problem = f"error: {native.__file__} was built without the libtorch engine: install the package anew"
+        sys.exit(problem + OR_USE_CPU)
     # Nothing has been done yet, so this process restarts itself with the build that has the engine.
     try:
         _libtorch.check()
