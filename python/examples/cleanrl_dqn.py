@@ -2,7 +2,7 @@
 
     python cleanrl_dqn.py --total-steps 30000 --seed 1
 
-The manner is CleanRL's: everything that matters stands in this file, from top to bottom. Needs PyTorch and Gymnasium.
+In the style of CleanRL: everything that matters is in this file, from top to bottom. Needs PyTorch and Gymnasium.
 """
 
 import argparse
@@ -31,11 +31,11 @@ class Arguments:
     total_steps: int = 30_000
     """environment steps"""
     learning_rate: float = 1e-3
-    """of Adam"""
+    """step size of Adam"""
     gamma: float = 0.99
     """discount per step"""
     n_step: int = 3
-    """rewards that are added up before the network is asked for what follows"""
+    """steps whose rewards are added up before the value of the next observation"""
     capacity: int = 20_000
     """transitions in the replay"""
     alpha: float = 0.6
@@ -51,9 +51,9 @@ class Arguments:
     target_every: int = 500
     """environment steps between two copies of the network to the target network"""
     epsilon_end: float = 0.05
-    """exploration at last"""
+    """probability of a random action at the end of exploration"""
     exploration_fraction: float = 0.3
-    """part of the run over which exploration falls from 1"""
+    """part of the run over which that probability falls from 1"""
 
 
 def parse_arguments() -> Arguments:
@@ -78,7 +78,7 @@ class QNetwork(nn.Sequential):
 
 
 def train(args: Arguments) -> list[float]:
-    """Run it; returns the returns of all episodes, in order."""
+    """Train a network; returns the returns of all episodes, in order."""
     random.seed(args.seed)
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
@@ -100,8 +100,8 @@ def train(args: Arguments) -> list[float]:
             "next_observation": shoal.Field((size,)),
             "terminated": shoal.Field((), "bool"),
             "truncated": shoal.Field((), "bool"),
-            # Gamma to the number of steps, or zero after a termination: what the value behind is multiplied by. The replay
-            # fills it in.
+            # The discount of the next value: gamma to the power of the number of steps, or zero after a termination.
+            # The replay fills it in.
             "discount": shoal.Field(),
         },
         alpha=args.alpha,
@@ -115,7 +115,7 @@ def train(args: Arguments) -> list[float]:
     started = time.monotonic()
     observation, _ = env.reset(seed=args.seed)
     for step in range(args.total_steps):
-        # ACT, at random with a probability that falls.
+        # ACT: at random, with a probability that falls.
         explored = min(1.0, step / (args.exploration_fraction * args.total_steps))
         if random.random() < 1.0 + (args.epsilon_end - 1.0) * explored:
             action = env.action_space.sample()
@@ -124,7 +124,7 @@ def train(args: Arguments) -> list[float]:
                 action = network(torch.from_numpy(observation)).argmax().item()
         next_observation, reward, terminated, truncated, info = env.step(action)
 
-        # REMEMBER: the replay makes n-step transitions of steps.
+        # REMEMBER: the replay makes n-step transitions of the steps.
         replay.add(
             {
                 "observation": observation,
@@ -144,19 +144,19 @@ def train(args: Arguments) -> list[float]:
                 speed = (step + 1) / (time.monotonic() - started)
                 print(f"step {step + 1:6d}  mean return {np.mean(recent):5.1f}  beta {replay.beta:.2f}  {speed:.0f} Hz")
 
-        # LEARN from what surprised most.
+        # LEARN, mostly from transitions with large errors.
         if step >= args.learning_starts and step % args.train_every == 0:
             batch = replay.sample(args.batch_size)
             data = {name: torch.from_numpy(batch[name]) for name in batch}
             with torch.no_grad():
-                behind = target(data["next_observation"]).amax(dim=1)
-                wanted = data["reward"] + data["discount"] * behind
-            value = network(data["observation"]).gather(1, data["action"][:, None]).squeeze(1)
-            losses = functional.smooth_l1_loss(value, wanted, reduction="none")
+                next_values = target(data["next_observation"]).amax(dim=1)
+                targets = data["reward"] + data["discount"] * next_values
+            values = network(data["observation"]).gather(1, data["action"][:, None]).squeeze(1)
+            losses = functional.smooth_l1_loss(values, targets, reduction="none")
             optimizer.zero_grad()
             (torch.from_numpy(batch.weights) * losses).mean().backward()
             optimizer.step()
-            replay.update_priorities(batch, (wanted - value).abs().detach().numpy())
+            replay.update_priorities(batch, (targets - values).abs().detach().numpy())
 
         if step % args.target_every == 0:
             target.load_state_dict(network.state_dict())

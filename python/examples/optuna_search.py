@@ -31,12 +31,13 @@ def objective(trial):
                 run.stop()
                 raise optuna.TrialPruned
     run.wait()
-    # Fresh episodes: the best of many evaluations is luck.
+    # Fresh episodes, because the best of many evaluations is partly luck.
     return shoal.evaluate(run.load("last"), episodes=50).return_mean
 
 
 def main():
-    sampler, pruner = optuna.samplers.TPESampler(seed=1), optuna.pruners.MedianPruner(n_startup_trials=4)
+    sampler = optuna.samplers.TPESampler(seed=1)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
     study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
     study.optimize(objective, n_trials=TRIALS)
     print(f"{study.best_value:.1f} with {study.best_params}")

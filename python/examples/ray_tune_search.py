@@ -22,7 +22,7 @@ def trial(config):
         learner={"learning_rate": config["learning_rate"]},
         network={"hidden": [config["units"]] * 2},
         run={"stop_env_steps": 20_000, "stop_eval_return": "none", "folder": config["folder"]},
-        # Several trials share this machine: the kernel places their processes.
+        # Several trials share this machine, so the kernel places their processes.
         machine={"affinity": False},
         quiet=True,
     )
@@ -30,7 +30,7 @@ def trial(config):
         if "eval_return_mean" in line:
             tune.report({"return": line["eval_return_mean"], "env_steps": line["env_steps"]})
     run.wait()
-    # Fresh episodes: the best of many evaluations is luck.
+    # Fresh episodes, because the best of many evaluations is partly luck.
     tune.report({"return": shoal.evaluate(run.load("last"), episodes=50).return_mean, "env_steps": 20_000})
 
 

@@ -1,9 +1,9 @@
-"""Two actor processes feed one learner through a shared replay, and one of them is killed on the way.
+"""Two actor processes feed one learner through a shared replay, and one actor is killed on the way.
 
     python shared_actors.py --updates 10000
 
 The actors open the replay by its name and add to it; the learner samples and writes priorities back. The rate limiter
-keeps actors and learner in step, and halfway an actor gets SIGKILL, which costs the others nothing: a new one takes its
+keeps actors and learner in step. Halfway an actor is killed with SIGKILL: the others go on, and a new actor takes its
 place. Parameters travel through PyTorch's shared memory. Needs PyTorch and Gymnasium.
 """
 
@@ -24,7 +24,7 @@ import shoal
 ENV_ID, OBSERVATION, ACTIONS = "CartPole-v1", 4, 2
 GAMMA, N_STEP = 0.99, 3
 EPSILONS = (0.05, 0.3)
-"""How often each actor acts at random."""
+"""The probability with which each actor acts at random."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Arguments:
     batch_size: int = 64
     """transitions per update"""
     samples_per_insert: float = 32.0
-    """how often a transition is drawn in the mean"""
+    """how often a transition is drawn on average"""
     capacity: int = 20_000
     """transitions in the replay"""
     publish_every: int = 20
@@ -65,7 +65,7 @@ def make_replay(args: Arguments) -> shoal.Replay:
             "next_observation": shoal.Field((OBSERVATION,)),
             "terminated": shoal.Field((), "bool"),
             "truncated": shoal.Field((), "bool"),
-            # The replay fills it in.
+            # The discount of the next value, which the replay fills in.
             "discount": shoal.Field(),
         },
         beta=(0.4, 1.0, args.updates * args.batch_size),
@@ -90,7 +90,7 @@ def act(name: str, network: nn.Module, epsilon: float, seed: int) -> None:
             with torch.no_grad():
                 action = network(torch.from_numpy(observation)).argmax().item()
         next_observation, reward, terminated, truncated, _ = env.step(action)
-        # Waits where the learner has fallen behind.
+        # Waits if the learner has fallen behind.
         replay.add(
             {
                 "observation": observation,
@@ -108,7 +108,8 @@ def act(name: str, network: nn.Module, epsilon: float, seed: int) -> None:
 
 def evaluate(network: nn.Module, episodes: int, seed: int) -> float:
     """The mean return of greedy episodes."""
-    env, total = gym.make(ENV_ID), 0.0
+    env = gym.make(ENV_ID)
+    total = 0.0
     for episode in range(episodes):
         observation, _ = env.reset(seed=seed + episode)
         done = False
@@ -116,12 +117,13 @@ def evaluate(network: nn.Module, episodes: int, seed: int) -> float:
             with torch.no_grad():
                 action = network(torch.from_numpy(observation)).argmax().item()
             observation, reward, terminated, truncated, _ = env.step(action)
-            total, done = total + float(reward), terminated or truncated
+            total += float(reward)
+            done = terminated or truncated
     return total / episodes
 
 
 def learn(args: Arguments) -> float:
-    """Run it; returns the mean return of 20 greedy episodes at the end."""
+    """Train with two actors; returns the mean return of 20 greedy episodes at the end."""
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     replay = make_replay(args)
@@ -142,21 +144,21 @@ def learn(args: Arguments) -> float:
     actors = [start_actor(place, 1000 * args.seed + place) for place in range(len(EPSILONS))]
     try:
         for update in range(1, args.updates + 1):
-            # Waits until there is enough to learn from; minutes without a step mean that the actors are gone.
+            # Waits until there is enough to learn from. If that takes two minutes, the actors are gone.
             batch = replay.sample(args.batch_size, timeout=120.0)
             data = {name: torch.from_numpy(batch[name]) for name in batch}
             with torch.no_grad():
-                # Double DQN: the network chooses, the target network values.
+                # Double DQN: the network chooses the action, and the target network values it.
                 choice = network(data["next_observation"]).argmax(dim=1, keepdim=True)
-                behind = target(data["next_observation"]).gather(1, choice).squeeze(1)
-                wanted = data["reward"] + data["discount"] * behind
-            value = network(data["observation"]).gather(1, data["action"][:, None]).squeeze(1)
-            losses = functional.smooth_l1_loss(value, wanted, reduction="none")
+                next_values = target(data["next_observation"]).gather(1, choice).squeeze(1)
+                targets = data["reward"] + data["discount"] * next_values
+            values = network(data["observation"]).gather(1, data["action"][:, None]).squeeze(1)
+            losses = functional.smooth_l1_loss(values, targets, reduction="none")
             optimizer.zero_grad()
             (torch.from_numpy(batch.weights) * losses).mean().backward()
             optimizer.step()
-            # An actor may have overwritten some of them meanwhile: these are passed over.
-            replay.update_priorities(batch, (wanted - value).abs().detach().numpy(), stale="ignore")
+            # Transitions that an actor has overwritten meanwhile are left out.
+            replay.update_priorities(batch, (targets - values).abs().detach().numpy(), stale="ignore")
 
             if update % args.publish_every == 0:
                 published.load_state_dict(network.state_dict())
@@ -168,7 +170,8 @@ def learn(args: Arguments) -> float:
                 print(f"update {update:6d}  killed actor {actors[0].pid}: {len(replay)} transitions are still there")
                 actors[0] = start_actor(0, 1000 * args.seed + 500)
             if update % 1000 == 0:
-                ratio, greedy = replay.sampled / replay.inserted, evaluate(network, 5, seed=20_000)
+                ratio = replay.sampled / replay.inserted
+                greedy = evaluate(network, 5, seed=20_000)
                 print(
                     f"update {update:6d}  inserted {replay.inserted:6d}  "
                     f"samples per insert {ratio:5.1f}  greedy return {greedy:5.1f}"

@@ -1,6 +1,6 @@
 """Deep reinforcement learning that uses a whole Linux machine, and prioritized replay that any number of processes share.
 
-Nothing is imported before it is asked for: the command `shoal` needs no NumPy.
+Its modules are imported at their first use, so the command `shoal` needs no NumPy.
 """
 
 import importlib as _importlib

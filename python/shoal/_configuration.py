@@ -1,4 +1,4 @@
-"""From Python's arguments to what the command line takes: a file or a preset, and changes of keys."""
+"""Turns arguments of `train` and `start` into those of the command line: a file or preset, and changes of keys."""
 
 import importlib.util
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def command_line(config, algorithm, changes):
-    """The arguments of `shoal train` for `config`, and the file that was written for it, if any, to be removed afterwards."""
+    """The arguments of `shoal train`, and the file that was written for `config`, if any, which the caller removes."""
     tables = dict(changes)
     if algorithm is not None:
         tables["algorithm"] = {"name": algorithm} if isinstance(algorithm, str) else algorithm
@@ -27,25 +27,26 @@ def command_line(config, algorithm, changes):
 
 
 def _of_tables(config, tables):
-    """A configuration in a file of its own. Its run is named after the environment: users do not know the file."""
+    """Write tables to a temporary file, and name the run after its environment instead of that file."""
     for name, table in config.items():
         if not isinstance(table, Mapping):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
     config = {name: dict(table) for name, table in config.items()}
     changed = tables.get("environment", {})
-    # A value that is no table is left to the program, which says where it belongs.
+    # If the change is not a table, the program refuses it and says where the value belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
-    name = str(environment.get("id", ""))
-    if name.startswith(("python:", "gymnasium:")):
-        # Set, because modules would otherwise be looked for beside the file, where any user may write.
+    environment_id = str(environment.get("id", ""))
+    if environment_id.startswith(("python:", "gymnasium:")):
+        # Without python_path, modules would be looked for beside the temporary file, in a folder that any user can
+        # write to.
         folders = str(environment.get("python_path", "")).split(os.pathsep)
         python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
         tables = {**tables, "environment": {**changed, "python_path": python_path}}
     runs = [source.get("run", {}) for source in (config, tables)]
     is_named = any(not isinstance(run, Mapping) or "name" in run for run in runs)
-    named = re.sub(r"\W+", "_", name.rpartition(":")[2])
-    if named and not is_named:
-        tables = {**tables, "run": {"name": named, **tables.get("run", {})}}
+    run_name = re.sub(r"\W+", "_", environment_id.rpartition(":")[2])
+    if run_name and not is_named:
+        tables = {**tables, "run": {"name": run_name, **tables.get("run", {})}}
     options = _changes(tables)
     lines = [line for name, table in config.items() for line in (f"[{name}]", *_assignments(table))]
     with tempfile.NamedTemporaryFile("w", prefix="shoal-", suffix=".toml", delete=False, encoding="utf-8") as file:
@@ -60,12 +61,14 @@ def _table_of(environment):
             f"{environment!r} is no configuration: give a preset, a path, a dictionary, the id of an environment, "
             "or a class or function that makes one"
         )
-    name, module = environment.__qualname__, sys.modules.get(environment.__module__)
+    name = environment.__qualname__
+    module = sys.modules.get(environment.__module__)
     if getattr(module, name, None) is not environment:
         raise TypeError(
             f"processes of the run cannot import {name}: define it at the top of a module, under a name of its own"
         )
-    # The script that was started; in a process that a script has spawned, that script.
+    # `__main__` is the script that was started; in a process that the script has spawned, it is `__mp_main__`.
+    # A module that `python -m` has started has its own name in `__spec__`.
     imported = environment.__module__
     if imported in ("__main__", "__mp_main__"):
         imported = getattr(getattr(module, "__spec__", None), "name", imported)
@@ -82,20 +85,21 @@ def _table_of(environment):
         return {"id": f"python:{Path(file).resolve()}:{name}"}
     if file is None or importlib.util.find_spec(imported) is None:
         raise TypeError(f"processes of the run cannot import {imported}, where {name} is defined")
-    # The folder in which the outermost package is.
+    # The folder that holds the outermost package.
     root = Path(file).resolve().parents[imported.count(".") + (Path(file).name == "__init__.py")]
     return {"id": f"python:{imported}:{name}", "python_path": str(root)}
 
 
 def _with_changes(own, changes):
-    """The table of a class or function with a caller's changes: their folders of modules come after its own."""
+    """The table of a class or function with the caller's changes, whose python_path comes after the table's own."""
     if not isinstance(changes, Mapping):
         raise TypeError(
             f"environment is {changes!r}; beside a class or function it holds keys: "
             'environment={"keyword_arguments": {"length": 4}}, for instance'
         )
-    table, given = {**own, **changes}, changes.get("python_path")
-    # A value that is no text is left to the program, which says what it takes.
+    table = {**own, **changes}
+    given = changes.get("python_path")
+    # If it is neither a text nor a path, the program refuses it and says what it takes.
     if isinstance(given, (str, os.PathLike)):
         folders = [os.path.abspath(folder) for folder in os.fspath(given).split(os.pathsep) if folder]
         table["python_path"] = os.pathsep.join([own["python_path"], *folders] if "python_path" in own else folders)
@@ -103,7 +107,7 @@ def _with_changes(own, changes):
 
 
 def _changes(tables):
-    """`--set` for every key. A value that is no table is left to the program, which says where it belongs."""
+    """`--set` for every key, also for a value that is not a table: the program refuses it and says where it belongs."""
     changes = []
     for name, table in tables.items():
         is_table = isinstance(table, Mapping)
@@ -122,14 +126,14 @@ def _assignments(table):
 
 
 def _plain(value):
-    """Numbers and arrays of NumPy as numbers and lists."""
+    """A number or array of NumPy as a number or a list of Python."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{value!r} is neither a number, a text, a list nor a dictionary")
 
 
 def _toml(value):
-    """A value as TOML writes it; numbers and arrays of NumPy are numbers and lists."""
+    """A value in TOML. Numbers and arrays of NumPy become numbers and lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     match value:

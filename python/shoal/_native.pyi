@@ -1,4 +1,4 @@
-"""The native part of the package: the replay, which is for users, and functions that other modules of it call."""
+"""The native part of the package: the replay, for users, and functions that other modules of the package call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -13,14 +13,17 @@ __version__: str
 
 @final
 class Batch(Mapping[str, NDArray[Any]]):
-    """A batch of transitions: a mapping of field name to array, and the names of its transitions."""
+    """A batch of transitions: a mapping of field name to array, with the slots and weights of the transitions.
+
+    The first axis of every array is `batch_size` long.
+    """
 
     indices: NDArray[np.int64]
     """Slot of each transition."""
     generations: NDArray[np.int64]
-    """How often that slot had been written: with the index, the transition's name."""
+    """How often that slot had been written: slot and generation together identify a transition."""
     weights: NDArray[np.float32]
-    """Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones where sampling is uniform."""
+    """Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones if sampling is uniform."""
     batch_size: int
     """Number of transitions."""
     def __getitem__(self, name: str, /) -> NDArray[Any]: ...
@@ -31,9 +34,9 @@ class Batch(Mapping[str, NDArray[Any]]):
 class Replay:
     """A replay of `capacity` transitions.
 
-    Private to this process unless `shared` is true; then any process that knows its `name` may `open` it, before or
-    after a fork, and all may add, sample and update at once. `seed` decides what this process draws, not what the children of a
-    fork draw.
+    It is private to this process unless `shared` is true. Any process that knows the `name` of a shared replay may
+    `open` it, before or after a fork, and all may add, sample and update at the same time. `seed` decides what this
+    process draws, but not what the children of a fork draw.
     """
 
     def __new__(
@@ -52,13 +55,14 @@ class Replay:
         frame_capacity: int | None = None,
         seed: int | None = None,
     ) -> Self:
-        """`beta` may be `(start, end, samples)`: linear in the number of transitions sampled so far.
+        """`beta` may be `(start, end, samples)`: linear from `start` to `end` over that many sampled transitions.
 
-        A priority given to `add` or `update_priorities` is an error `e >= 0`; `(e + epsilon) ** alpha` enters the tree.
+        A priority given to `add` or `update_priorities` is an error `e >= 0`. The sum tree holds
+        `(e + epsilon) ** alpha`.
 
-        `frame_capacity` is the number of frames that fields of `Frames` share. Without it there are enough for 64
-        environments; more of them want 16 frames for each frame that they show within an n-step transition, or frames
-        are stored twice.
+        `frame_capacity` is the number of frames that all fields of `Frames` share. The default is enough for 64
+        environments. More environments need 16 frames for each frame that they show within an n-step transition;
+        with fewer, frames are stored twice.
         """
 
     @staticmethod
@@ -69,7 +73,7 @@ class Replay:
     def attach(pid: int, *, seed: int | None = None) -> Replay:
         """The replay of the run whose supervisor has process id `pid`.
 
-        This process becomes a guest of the run: `close` gives its place back, and the end of the run leaves it alive.
+        This process becomes a guest of the run. `close` gives its place back. The end of the run does not end it.
         """
 
     @staticmethod
@@ -78,31 +82,34 @@ class Replay:
     ) -> Replay:
         """The replay saved at `path`, with its options and priorities.
 
-        `shared` by as many `participants` as when it was saved, or 16 where it had one
-        then, as far as it has slots for them.
+        If `shared`, it has room for `participants` processes: by default as many as when it was saved, or 16 if it was
+        private then, but fewer if it has too few slots.
         """
 
     name: str | None
-    """What other processes open; `None` for a private replay."""
+    """The name by which other processes `open` it; `None` for a private replay."""
     capacity: int
     fields: dict[str, Field | Frames]
     n_step: NStep | None
-    """How steps become transitions; `None` when what is added are transitions."""
+    """How added steps become transitions; `None` if transitions themselves are added."""
     prioritized: bool
     alpha: float
     beta: float
-    """The exponent of the importance weights now."""
+    """The current exponent of the importance weights."""
     max_priority: float
-    """The largest error so far (at least one): the priority of what is added without one."""
+    """The largest error so far, at least one. A transition that is added without a priority gets it."""
     total_priority: float
     inserted: int
-    """Transitions ever added, by all processes."""
+    """Number of transitions that all processes have added."""
     sampled: int
-    """Transitions ever drawn, by all processes."""
+    """Number of transitions that all processes have drawn."""
     saturated_priorities: int
-    """Priorities ever given, by all processes, that were larger than the largest that the tree keeps (524,288), and count as that."""
+    """Number of priorities, given by all processes, that exceeded the largest that the tree can hold and count as that.
+
+    The largest is `(error + epsilon) ** alpha` = 524,288.
+    """
     nbytes: int
-    """Memory taken."""
+    """Size of its memory in bytes."""
 
     def __len__(self) -> int: ...
     def add(
@@ -113,15 +120,19 @@ class Replay:
         streams: ArrayLike | None = None,
         timeout: float | None = None,
     ) -> NDArray[np.int64]:
-        """Add one transition (arrays of the fields' own shapes) or n (one more leading dimension).
+        """Add one transition (arrays of the fields' own shapes) or n transitions (one more leading axis).
 
-        Returns the slots they went to. All checks come before anything is written. With `n_step`, rows are steps of the environments
-        `streams` (by default row i is of environment i), and what is returned are the slots of the transitions that became complete.
-        With a rate limiter, waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout it waits until
-        `stop`, `close` or the end of all who draw releases it with a `StoppedError`.
+        Returns the slots of the transitions. Everything is checked before anything is written.
 
-        `ValueError`: a field is missing, unknown or of another shape; a priority is no finite number of at least 0, or
-        given where sampling is uniform or for steps with `n_step`; a guest of a run adds NaN or an infinity.
+        With `n_step`, row i is a step of the environment `streams[i]`, by default of environment i. The slots returned
+        are those of the transitions that these steps completed.
+
+        With a rate limiter, the call waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout
+        it waits until it may add, or until `stop`, `close` or the end of all processes that draw releases it with a
+        `StoppedError`.
+
+        `ValueError`: a field is missing, unknown or of another shape; a priority is negative or not finite; priorities
+        are given although sampling is uniform, or for steps with `n_step`; a guest of a run adds NaN or an infinity.
         `TypeError`: values have a dtype that does not fit. `OverflowError`: a whole number does not fit.
         """
 
@@ -134,21 +145,21 @@ class Replay:
         out: Batch | None = None,
         timeout: float | None = None,
     ) -> Batch:
-        """Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly.
+        """Draw transitions with replacement: in proportion to their priorities, stratified, or else uniformly.
 
-        `out` is a batch that an earlier call returned, of the same size: its arrays are filled again.
+        `beta` replaces the replay's own exponent. With `weights=False` all weights are one. `out` is a batch of the
+        same size from an earlier call, whose arrays are filled again.
 
-        While nothing has been added it raises `EmptyError`, unless a rate limiter has it wait for that. `timeout` counts
-        the seconds from the call on in which the rate limiter, or another thread of this process, may hold it back; then
-        it raises `RateLimitError`. Without a timeout it waits until `stop`, `close` or the end of the run releases it
-        with a `StoppedError`.
+        An empty replay raises `EmptyError`, unless it has a rate limiter: the call then waits for transitions. If the
+        rate limiter, or another thread of this process, holds the call back for `timeout` seconds, it raises
+        `RateLimitError`. Without a timeout it waits until it may draw, or until `stop`, `close` or the end of the run
+        releases it with a `StoppedError`.
         """
 
     def get(self, indices: ArrayLike) -> Batch:
-        """The transitions in the slots `indices`, as they are now (weights are ones).
+        """The transitions that are now in the slots `indices`. Their weights are ones.
 
-        An index beyond the capacity is an `IndexError`, and so is a slot with no transition in it, or with one that has
-        lost a frame.
+        `IndexError`: an index is out of range, or a slot is empty or holds a transition that has lost a frame.
         """
 
     def update_priorities(
@@ -161,44 +172,44 @@ class Replay:
     ) -> int:
         """Set the priorities of transitions; returns how many were stale and therefore ignored.
 
-        A batch, or `generations`, names transitions exactly: one that was overwritten since is stale. Indices alone mean
-        whatever is in those slots now.
+        A batch, or indices with `generations`, identifies transitions exactly: one that was overwritten since is stale.
+        Indices alone mean the transitions that are in those slots now.
 
         Everything is checked before anything is changed. `StaleIndexError`: some are stale, unless `stale` is "ignore".
-        `IndexError`: an index is beyond the capacity, or names a slot alone that has no transition in it.
-        `ValueError`: a priority is no finite number of at least 0, there are not as many as transitions, or sampling is
-        uniform.
+        `IndexError`: an index is out of range, or an index without a generation is that of an empty slot.
+        `ValueError`: a priority is negative or not finite, there are not as many priorities as transitions, or sampling
+        is uniform.
         """
 
     def priorities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
-        """What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`."""
+        """What the sum tree holds for the slots `indices`, or for all slots: `(error + epsilon) ** alpha`."""
 
     def clear(self) -> None:
-        """Remove all transitions. Names of those before are stale afterwards.
+        """Remove all transitions. Batches that were drawn before are stale afterwards.
 
         Waits while another process repairs or clears the replay; Ctrl+C ends the wait.
         """
 
     def end_streams(self, streams: ArrayLike | None = None) -> None:
-        """Forget the steps of the environments `streams`, or of all, that wait for more to become an n-step transition.
+        """Forget, for the environments `streams` or for all, the steps that wait for the rest of their transition.
 
-        For environments that are reset before their episodes have ended. Without `n_step` nothing waits.
+        Call it if environments are reset before their episodes have ended. Without `n_step` no step waits.
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to one file: atomically, with a checksum."""
+        """Write the replay to one file, atomically and with a checksum."""
 
     def stop(self) -> None:
         """Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.
 
-        What is there can still be drawn, read and saved.
+        The transitions in the replay can still be drawn, read and saved.
         """
 
     def close(self) -> None:
-        """Leave the replay; threads of this process that wait in it get `StoppedError`, and so does every later call.
+        """Leave the replay. Calls of other threads that wait in it raise `StoppedError`, and so does every later call.
 
-        They are waited for, a tenth of a second at most. The last process to leave a shared one removes it; a guest of a
-        run gives its place back.
+        `close` waits for those threads, a tenth of a second at most. The last process to leave a shared replay removes
+        it. A guest of a run gives its place back.
         """
 
     def __enter__(self) -> Self: ...
@@ -206,24 +217,29 @@ class Replay:
 
 @final
 class SumTree:
-    """Priorities, from which leaves are found in proportion, for programs that keep their transitions themselves.
+    """A sum tree of priorities, for programs that store their transitions themselves.
 
-    All sums are exact. A priority is kept to a millionth (a zero makes a leaf one that is never found) and may be up to
-    524,288. Several threads may use one tree at once.
+    All sums are exact. A priority is kept to a millionth, and may be up to 524,288. A leaf of priority zero is never
+    found. Several threads may use one tree at the same time.
     """
 
     def __new__(cls, capacity: int) -> Self: ...
     def update(self, indices: ArrayLike, priorities: ArrayLike) -> None:
-        """Set the priorities of leaves. If one is named twice, the last counts. Everything is checked first."""
+        """Set the priorities of leaves. If an index occurs twice, its last priority counts.
+
+        Everything is checked before anything is changed. `IndexError`: an index is out of range. `ValueError`: a
+        priority is negative, not finite or above 524,288, or there are not as many priorities as indices.
+        """
 
     def find(self, targets: ArrayLike) -> NDArray[np.int64]:
-        """The leaf on which each target, from 0 to `total`, falls: the first whose sum with all before it is greater.
+        """The leaf on which each target falls: the first whose priority and all before it add up to more.
 
-        Targets in ascending order, as stratified draws give them, are found fastest.
+        Targets lie between 0 and `total`. Ascending targets, as stratified draws give them, are found fastest.
+        `ValueError`: a target is out of range. `EmptyError`: all priorities are zero.
         """
 
     def priorities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The priorities of these leaves, or of all."""
+        """The priorities of the leaves `indices`, or of all leaves."""
 
     @property
     def total(self) -> float:

@@ -1,19 +1,19 @@
-"""The replay: imported when it is first asked for, because it needs NumPy, and the command `shoal` does not."""
+"""The replay. It is imported at its first use, because it needs NumPy and the command `shoal` does not."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from . import errors, options  # noqa: F401 (a child of a fork need not import them)
+from . import errors, options  # noqa: F401 (imported here, so that a child of a fork need not import them)
 from ._native import Batch, Replay, SumTree
 
 __all__ = ["Batch", "Replay", "SumTree"]
 
 
 def _use_once():
-    """Make everything now that would be made at first use.
+    """Initialise now what is otherwise initialised at its first use.
 
-    Otherwise a fork by another thread in the middle of that would leave the child waiting for its end.
+    If another thread forked in the middle of that, the child would wait forever for it to end.
     """
     fields = {"value": "float32", "flag": "bool", "image": options.Frames((2, 2), stack=2)}
     replay = Replay(4, fields, seed=1)

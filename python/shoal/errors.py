@@ -1,12 +1,12 @@
 """The exceptions of the package.
 
-What is wrong with an argument is a `ValueError`, `TypeError` or `IndexError`; what the system refuses is an `OSError`
-or a `MemoryError`.
+Wrong arguments raise `ValueError`, `TypeError`, `IndexError` or `OverflowError`. What the system refuses raises
+`OSError` or `MemoryError`.
 """
 
 
 class ReplayError(Exception):
-    """Base of all errors of a replay that are not about an argument's value or type."""
+    """Base class of the errors of a replay that are not about the value or type of an argument."""
 
 
 class EmptyError(ReplayError):
@@ -18,7 +18,7 @@ class StaleIndexError(ReplayError, IndexError):
 
 
 class RateLimitError(ReplayError, TimeoutError):
-    """The rate limiter, or another thread of this process, did not let the call go on within its timeout."""
+    """The rate limiter, or another thread of this process, held the call back for longer than its timeout."""
 
 
 class StoppedError(ReplayError):

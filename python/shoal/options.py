@@ -11,9 +11,10 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True, init=False)
 class Field:
-    """A field of a transition: its shape without the batch, and its dtype (bool and all NumPy numbers up to 8 bytes).
+    """A field of a transition: its shape without the batch axis, and its dtype.
 
-    A single number is the shape of one axis.
+    A single number as `shape` means one axis of that length. `dtype` is bool, or an integer or float of NumPy of at
+    most 8 bytes.
     """
 
     shape: tuple[int, ...]
@@ -26,7 +27,7 @@ class Field:
 
 @dataclass(frozen=True, init=False)
 class Frames:
-    """A stacked image field, of shape `(stack, *shape)` per transition, of which each distinct frame is stored once."""
+    """A field of stacked images, of shape `(stack, *shape)` in a transition. Each distinct frame is stored once."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -48,7 +49,7 @@ def _axes(shape: Any) -> tuple[Any, ...]:
 
 
 def _whole(value: Any) -> Any:
-    # `int` would make 3 of 3.7.
+    # `int` would turn 3.7 into 3.
     try:
         return operator.index(value)
     except TypeError:
@@ -57,11 +58,11 @@ def _whole(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class NStep:
-    """Turns the steps that are added into n-step transitions, one stream of steps per environment.
+    """Has a replay turn added steps into n-step transitions, with one stream of steps per environment.
 
-    Rewards are discounted and added up until `n` steps are together, or `terminated` or `truncated` says that the
-    episode ended; `next_fields` are taken from the last of the steps. The field that `discount` names, if any, is filled
-    with gamma to the number of steps, or 0 after a termination, and need not be handed over.
+    A transition adds up the discounted rewards of `n` steps, or of fewer if the field `terminated` or `truncated` says
+    that the episode ended. `next_fields` come from its last step. `discount` may name a field that the replay fills in:
+    gamma to the power of the number of steps, or 0 after a termination.
     """
 
     n: int
@@ -75,9 +76,10 @@ class NStep:
 
 @dataclass(frozen=True)
 class RateLimiter:
-    """Holds `samples_per_insert` within `error_band` samples (Reverb's words), once `min_size` transitions are there.
+    """Holds back samples and inserts to keep `samples_per_insert`, once `min_size` transitions are there.
 
-    Without an error band, the two sides may drift apart by 64 inserts' worth of samples, and by one sample at least.
+    The number of samples may deviate by `error_band` from `samples_per_insert` times the inserts. By default the band
+    is 64 times `samples_per_insert`, and at least one sample. The names are Reverb's.
     """
 
     min_size: int = 1

@@ -30,8 +30,8 @@ def load(
 ) -> "Policy":
     """The policy in a run's folder or in a weights file.
 
-    `weights` is `"best"` (the last ones where a run has no best ones) or `"last"`; `seed` is for actions that are drawn.
-    `PolicyError` says what is wrong with a file that is damaged or of something else.
+    `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. `seed` seeds actions that are
+    drawn at random. `PolicyError`: the file is missing, damaged, or not a file of weights.
     """
     if weights not in ("best", "last"):
         raise ValueError(f'weights must be "best" or "last", not {weights!r}')
@@ -39,10 +39,10 @@ def load(
 
 
 class Policy:
-    """A policy that was learned. Call it with an observation, or with rows of them.
+    """A saved policy. Call it with one observation, or with a batch of them.
 
-    A copy, also one that is sent to another process, is loaded from the same file again, with the same `weights` and
-    `seed`: it draws from the beginning. `PolicyError` if the file is gone, or holds newer weights by then.
+    A copy, also one that is pickled for another process, is loaded again from the same file with the same `weights` and
+    `seed`, so its random draws begin anew. `PolicyError`: the file is gone, or holds newer weights by then.
     """
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
@@ -54,17 +54,18 @@ class Policy:
         facts = self._native.facts
         #: The weights file.
         self.path: Path = Path(facts["path"])
-        #: The environment in which and the algorithm by which it was trained.
+        #: The id of the environment that it was trained in.
         self.environment: str = facts["environment"]
+        #: The name of the algorithm that trained it.
         self.algorithm: str = facts["algorithm"]
-        #: How far it was trained.
+        #: How many updates and environment steps it was trained for.
         self.updates: int = facts["updates"]
         self.environment_steps: int = facts["environment_steps"]
-        #: What it observes: with `stack` above 1, so many observations of its environment, the oldest first.
+        #: One observation. With `stack` above 1 it consists of that many of the environment's, the oldest first.
         self.observation_shape: tuple[int, ...] = tuple(facts["observation_shape"])
         self.observation_dtype: np.dtype[Any] = np.dtype(facts["observation_dtype"])
         self.stack: int = facts["stack"]
-        #: How many actions there are, or `None` where actions are numbers, which lie between `low` and `high`.
+        #: The number of discrete actions, or `None` if actions are continuous: they lie between `low` and `high`.
         self.actions: int | None = facts.get("actions")
         self.low: NDArray[np.float32] | None = _bound(facts.get("low"))
         self.high: NDArray[np.float32] | None = _bound(facts.get("high"))
@@ -76,14 +77,18 @@ class Policy:
         return f"<shoal.Policy {self.algorithm} on {self.environment}, {self.updates} updates>"
 
     def __call__(self, observation: ArrayLike, explore: bool = False) -> int | NDArray[Any]:
-        """The action for an observation, or the actions for an array of them: indices from 0, or numbers within the bounds.
+        """The action for one observation, or the actions for a batch.
 
-        A space that begins at another number than 0, or whose numbers have more than one dimension, needs `space.start +
-        action` or `action.reshape(space.shape)`.
+        Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). Continuous actions are
+        float32 vectors within the bounds, of shape (n,) or (batch, n). If the environment's space begins at another
+        number than 0, add `space.start`. If it has more than one dimension, use `action.reshape(space.shape)`.
 
-        Actions are the best that the policy knows; with `explore` they are drawn as its algorithm explored when the
-        policy was saved, in the first environment of a run; by the defaults where its file lies outside of its run's folder.
-        `ValueError` where the shape is another than `observation_shape`, with or without a dimension before it.
+        By default these are the policy's best actions. With `explore` they are drawn as the algorithm explored in the
+        first environment of the run when the policy was saved. For a file outside its run's folder, exploration follows
+        the default settings of the algorithm.
+
+        `ValueError`: the shape is not `observation_shape`, with or without a batch axis before it, or a value is not
+        finite or does not fit `observation_dtype`.
         """
         observation = np.asarray(observation)
         if observation.dtype == object:
@@ -111,14 +116,17 @@ class Policy:
         return chosen if is_one else chosen.reshape(-1, len(self.low))
 
     def to_torch(self) -> "TorchPolicy":
-        """A `torch.nn.Module` that gives the same actions for rows of observations, with the scaling of observations inside."""
+        """A `torch.nn.Module` that maps a batch of observations to the same actions. It scales observations itself.
+
+        `PolicyError`: the file holds newer weights by now.
+        """
         _torch()
         from .torch_policy import TorchPolicy
 
         module = TorchPolicy(self.path, self.low, self.high)
         # A run replaces the file when it has confirmed better weights.
         if module.updates != self.updates:
-            raise _newer(self.path, module.updates)
+            raise _newer_weights(self.path, module.updates)
         return module
 
     def to_torchscript(self, path: str | os.PathLike[str]) -> None:
@@ -148,14 +156,14 @@ class Policy:
 
 
 def _loaded_again(source, weights, seed, updates):
-    """The policy of a copy: a run may have replaced its file meanwhile."""
+    """The policy of a copy; `PolicyError` if a run has replaced its file meanwhile."""
     policy = Policy(source, weights, seed)
     if policy.updates != updates:
-        raise _newer(source, policy.updates)
+        raise _newer_weights(source, policy.updates)
     return policy
 
 
-def _newer(source, updates):
+def _newer_weights(source, updates):
     return PolicyError(f"{source} holds newer weights than those that were loaded, of {updates} updates: load them again")
 
 
@@ -180,27 +188,32 @@ def evaluate(
     episodes: int = 100,
     seed: int = 1,
 ) -> Evaluation:
-    """Play whole episodes as the run of the policy evaluated it: with the best actions that it knows, or drawn from it where
-    the run has `evaluator.greedy = false`.
+    """Play whole episodes with a policy.
 
-    `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. `environment` is the one that it was
-    trained in unless it is said: its id, or an environment of Gymnasium, or a class or function that makes one. That is
-    stepped here, with the best actions, and must show what the policy observes.
+    `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. By default it plays in the environment
+    that it was trained in, as its run evaluated it: with its best actions, or with drawn ones if the run has
+    `evaluator.greedy = false`. The id of that environment as `environment` means the same.
 
-    An episode that does not end is cut off, and counts as far as it came: in the environment of the run after
-    `evaluator.episode_limit_steps`, in one that is stepped here after 100,000 steps, which is the default of that.
+    `environment` may also be an environment of Gymnasium, or a class or function that makes one. This process steps it,
+    with the policy's best actions. Its observations must be those that the policy was trained with.
+
+    An episode that does not end is cut off, and its return until then counts. In the environment of the run the limit is
+    `evaluator.episode_limit_steps`. In one that this process steps it is 100,000 steps, the default of that key.
+
+    `ValueError`: fewer than one episode, or a vector of environments. `PolicyError`: the policy cannot be loaded or
+    played, or `environment` is the id of another environment.
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
     if not isinstance(policy, Policy):
         policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
-    # A class has the methods of the environments that it makes, and a function has none of them.
+    # A function that makes environments has no `reset`. A class has one, as its environments do, and is a type.
     if isinstance(environment, type) or (callable(environment) and not hasattr(environment, "reset")):
         made = environment()
         try:
             return _summary(_returns_in(policy, made, episodes, seed))
         finally:
-            # The episodes count, whatever an environment does when it is closed.
+            # If closing the environment fails, the episodes still count.
             with contextlib.suppress(Exception):
                 made.close()
     if environment is not None and not isinstance(environment, str):
@@ -218,11 +231,11 @@ def evaluate(
     if result.returncode != 0:
         if result.returncode < 0:
             raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
-        # The output of an environment comes before the error.
+        # The environment may have printed something before the error.
         raise PolicyError(("\n" + result.stderr.strip()).rpartition("\nerror: ")[2])
     outcome = json.loads(result.stdout)
     if outcome["updates"] != policy.updates:
-        raise _newer(policy._source, outcome["updates"])
+        raise _newer_weights(policy._source, outcome["updates"])
     return _summary(outcome["returns"])
 
 
@@ -233,7 +246,7 @@ def _returns_in(policy, environment, episodes, seed):
         raise ValueError("a single environment is played, not a vector of them")
     shape = environment.observation_space.shape
     if not isinstance(environment.observation_space, gymnasium.spaces.Box):
-        # Flat, as the run has seen it.
+        # A run flattens such observations.
         environment = gymnasium.wrappers.FlattenObservation(environment)
     elif (*shape[-1:], *shape[:-1]) == policy.observation_shape != shape:
         # Channels first, as convolutions want them.
@@ -268,7 +281,7 @@ def _torch():
 
 
 def _for_space(action, space):
-    """An action as the environment's space has it: from its first index on, or in its shape."""
+    """An action in the form of the environment's space: counted from its first index, or in its shape and dtype."""
     if isinstance(action, int):
         return int(getattr(space, "start", 0)) + action
     return action.reshape(space.shape).astype(space.dtype)

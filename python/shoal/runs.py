@@ -1,4 +1,4 @@
-"""Training from Python. A run is a process of its own, with its own children; this module starts it and looks at it."""
+"""Training from Python. A run is a process with children of its own; this module starts and watches it."""
 
 import atexit
 import contextlib
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 #: What can be trained: see :func:`train`.
 Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[..., Any]
 
-# Seconds between two looks at a process or a file of which no notice comes.
-_LOOK_S = 0.02
-# Seconds between two looks for signals, of which no notice comes either.
-_LOOK_FOR_SIGNALS_S = 0.5
-# Seconds of reading the run's standard error after its end: a process that an environment left may hold it open.
-_LAST_WORDS_S = 1.0
+# Seconds between two polls of a process or a file.
+_POLL_S = 0.02
+# Seconds between two checks for signals.
+_SIGNAL_POLL_S = 0.5
+# Seconds for which a run's standard error is read after the run has ended, if a process that an environment has left
+# behind holds it open.
+_READ_AFTER_END_S = 1.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-# What a line said before it was drawn again.
+# The text of a line before it was drawn again.
 _DRAWN_BEFORE = re.compile(rb"(?m)^[^\n]*\r\x1b\[2K")
 
 
@@ -55,10 +56,10 @@ def start(
 ) -> "Run":
     """Start a run and return it as soon as it trains; see :func:`train` for the arguments.
 
-    The run ends, in order, when this process does, however that happens.
+    When this process ends, however that happens, the run ends in good order.
     """
     if "shoal_bridge" in sys.modules:
-        # A process of a run imports the script that has started the run.
+        # A process of a run imports the script that has started the run, and must not train again.
         raise RunError(
             'a run imports this module, which trains when it is imported: put that under `if __name__ == "__main__":`'
         )
@@ -68,7 +69,7 @@ def start(
     try:
         return Run(arguments, quiet)
     except RunError as error:
-        # The caller has written neither a file nor options.
+        # The caller knows neither the file nor the options, so the error does not name them.
         words = re.sub(r"(?m)^--set ", "", str(error))
         raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
@@ -85,16 +86,17 @@ def train(
     quiet: bool = False,
     **tables: Mapping[str, Any],
 ) -> "Run":
-    """Train an agent and return its run when that has ended.
+    """Train an agent and return its run when the run has ended.
 
     `config` is the name of a preset or of an environment, the path of a TOML file, a dictionary of tables, or a class or
-    function that makes an environment of Gymnasium. `algorithm` is one's name, and must be given where there is no preset.
-    Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the output of
-    the run is not shown; `Run.text` has it.
+    function that makes an environment of Gymnasium. `algorithm` is the name of an algorithm; it is required if there is
+    no preset. Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the
+    output of the run is not shown; `Run.text` has it.
 
-    Ctrl+C ends the run as it does in a terminal: its weights are saved. `RunError` has the supervisor's own words, for
-    instance about a key that does not exist, and comes before anything is started; `TypeError` is about what no
-    configuration could hold.
+    Ctrl+C ends the run as it does in a terminal: its weights are saved.
+
+    `RunError`: the run failed, or could not be started, for instance because a key does not exist; that is found before
+    anything is started. The text is the supervisor's. `TypeError`: a value cannot be part of a configuration.
     """
     return start(config, algorithm=algorithm, seed=seed, name=name, quiet=quiet, **tables).wait()
 
@@ -107,9 +109,9 @@ class Run:
         self._quiet = quiet
         self._is_ours = True
         self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
-        # Without the lock, a fork between the start and the note of it could leave a child that keeps the run alive.
-        with _forks:
-            self._process, self._source = _started(["train", *arguments])
+        # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
+        with _fork_lock:
+            self._process, self._output = _started(["train", *arguments])
             _runs.add(self)
         try:
             self._reader.start()
@@ -132,7 +134,7 @@ class Run:
 
     @property
     def text(self) -> str:
-        """What the supervisor has said so far."""
+        """What the supervisor has printed so far, without terminal control sequences."""
         return _ESCAPES.sub("", self._text.decode(errors="replace")).replace("\r\n", "\n")
 
     @property
@@ -142,16 +144,20 @@ class Run:
 
     @property
     def reason(self) -> str | None:
-        """Why the run ended: `solved`, `step limit`, `interrupted` ...; `None` as long as it goes on, or if it was killed."""
+        """Why the run ended: `solved`, `step limit`, `interrupted` ...; `None` while it goes on or if it was killed."""
         return (self.record.get("finished") or {}).get("reason")
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The figures of the closing report; `None` as long as the run goes on, or if it was killed."""
+        """The figures of the closing report; `None` while the run goes on, or if it was killed."""
         return (self.record.get("finished") or {}).get("summary")
 
     def wait(self, timeout: float | None = None) -> "Run":
-        """Wait for the end and return this run. `TimeoutError` after `timeout` seconds; Ctrl+C stops the run, and is raised again."""
+        """Wait until the run has ended, and return it. Ctrl+C stops the run, and is raised again.
+
+        `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
+        it is another process's run.
+        """
         self._refuse_unless_ours()
         try:
             has_ended = self._wait(timeout)
@@ -161,7 +167,7 @@ class Run:
         if not has_ended:
             raise TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
         self._close()
-        # 128 and more: a signal has asked it to end, and it has.
+        # 128 or more: a signal asked the run to end, and it ended in good order.
         if 0 < self._process.returncode < 128:
             raise RunError(self._why())
         if self._process.returncode < 0:
@@ -169,7 +175,7 @@ class Run:
         return self
 
     def stop(self) -> "Run":
-        """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns this run."""
+        """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns the run."""
         self._refuse_unless_ours()
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
@@ -186,7 +192,7 @@ class Run:
         return _lines(self.folder / "evaluations.jsonl")
 
     def inspect(self) -> dict[str, Any]:
-        """What `shoal inspect --json` sees of the running run."""
+        """The output of `shoal inspect --json` for the running run. `RunError`: the run cannot be inspected."""
         command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
@@ -214,13 +220,14 @@ class Run:
         return axes
 
     def _wait(self, timeout=None):
-        """Wait until the supervisor has ended; whether it has.
+        """Wait until the supervisor has ended, `timeout` seconds at most. Returns whether it has ended.
 
-        A look now and then, since a signal that comes just before a call that waits, or to another thread, ends no waiting.
+        The wait is cut into pieces: a signal does not interrupt it if it arrives just before the call that waits, or in
+        another thread.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = _LOOK_FOR_SIGNALS_S if deadline is None else min(deadline - time.monotonic(), _LOOK_FOR_SIGNALS_S)
+            left = _SIGNAL_POLL_S if deadline is None else min(deadline - time.monotonic(), _SIGNAL_POLL_S)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(left, 0))
                 return True
@@ -228,42 +235,43 @@ class Run:
                 return False
 
     def _found(self):
-        """The folder, once the run can be seen by others. A run that does not get there has said why."""
+        """The folder, once the run is announced. A run that ends before that has printed why, and raises `RunError`."""
         while True:
             ended = not self.is_running
             if folder := _native.run_folder(self.pid):
                 return Path(folder).absolute()
             if ended:
                 self._close()
-                # A run that was over before it was looked for has printed its folder.
+                # A short run may have ended before it was found here. It has printed its folder.
                 said = re.search(r"(?m)^folder +(.+)$", self.text)
                 if said and self._process.returncode == 0:
                     return Path(said[1]).absolute()
-                raise RunError(self._last_words())
-            time.sleep(_LOOK_S)
+                raise RunError(self._error_text())
+            time.sleep(_POLL_S)
 
     def _refuse_unless_ours(self):
         if not self._is_ours:
-            raise RunError(f"the run of supervisor {self.pid} is another process's: this one was forked by that")
+            raise RunError(f"the run of supervisor {self.pid} belongs to another process, which has forked this one")
 
     def _why(self):
         """Why the run failed."""
         with contextlib.suppress(OSError, ValueError):
             if self.reason is not None:
                 return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
-        return self._last_words()
+        return self._error_text()
 
-    def _last_words(self):
+    def _error_text(self):
+        """What the supervisor has printed from its error on, or else its last lines."""
         lines = self.text.strip().splitlines()
         start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), max(len(lines) - 10, 0))
         return "\n".join(lines[start:]).removeprefix("error: ") or "the supervisor has said nothing"
 
     def _read(self):
-        """Keep what the supervisor says, and show it. Ends when no process can write any more."""
-        with self._source:
+        """Keep and show what the supervisor prints, until no process can print any more."""
+        with self._output:
             while True:
                 try:
-                    piece = os.read(self._source.fileno(), 1 << 16)
+                    piece = os.read(self._output.fileno(), 1 << 16)
                 except OSError:
                     return
                 if not piece:
@@ -273,49 +281,49 @@ class Run:
                     try:
                         sys.stderr.write(piece.decode(errors="replace"))
                         sys.stderr.flush()
-                    except Exception:  # noqa: BLE001 (whoever cannot be shown it loses nothing else by that)
+                    except Exception:  # noqa: BLE001 (the run goes on although its output cannot be shown)
                         self._quiet = True
 
     def _keep(self, piece):
-        """Keep what was said; of a line that is drawn again several times a second, only its newest text."""
+        """Keep a piece of output; of a line that is drawn again several times a second, only its newest text."""
         newest = self._text.rfind(b"\n") + 1
         self._text[newest:] = _DRAWN_BEFORE.sub(b"", self._text[newest:] + piece)
 
     def _close(self):
         self._process.stdin.close()
         if self._reader.ident is not None:
-            self._reader.join(_LAST_WORDS_S)
+            self._reader.join(_READ_AFTER_END_S)
 
-    def _let_go(self):
-        """In a child of a fork: the run is the parent's, and ends with that."""
+    def _disown(self):
+        """Give the run up in the child of a fork: it is the parent's, and ends with the parent."""
         self._is_ours = False
         self._process.stdin.close()
-        self._source.close()
+        self._output.close()
 
 
 _runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
 # Held while a run is started, and by a thread that forks.
-_forks = threading.RLock()
+_fork_lock = threading.RLock()
 
 
-def _let_go_of_runs():
-    _forks.release()
+def _disown_runs():
+    _fork_lock.release()
     for run in list(_runs):
-        run._let_go()
+        run._disown()
 
 
-def _be_quiet():
-    """A thread that writes while the interpreter ends would end it with an error."""
+def _stop_showing():
+    """Show no more output: a thread that writes while the interpreter ends would end it with an error."""
     for run in list(_runs):
         run._quiet = True
 
 
-os.register_at_fork(before=_forks.acquire, after_in_parent=_forks.release, after_in_child=_let_go_of_runs)
-atexit.register(_be_quiet)
+os.register_at_fork(before=_fork_lock.acquire, after_in_parent=_fork_lock.release, after_in_child=_disown_runs)
+atexit.register(_stop_showing)
 
 
 class Metrics:
-    """Lines of `metrics.jsonl`: iterate over them, or have them as a table."""
+    """The lines of `metrics.jsonl`: iterate over them as dictionaries, or convert them to a table."""
 
     def __init__(self, run: Run, follow: bool) -> None:
         self._run, self._follow = run, follow
@@ -336,7 +344,7 @@ class Metrics:
                 yield from map(json.loads, whole.splitlines())
             if not goes_on:
                 return
-            time.sleep(10 * _LOOK_S)
+            time.sleep(10 * _POLL_S)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A `pandas.DataFrame` with one row per line."""
@@ -346,7 +354,7 @@ class Metrics:
 
 
 def _lines(path):
-    """The whole lines of a file, which may be written meanwhile."""
+    """The complete lines of a file that may be missing, or being written, each as a dictionary."""
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -355,23 +363,23 @@ def _lines(path):
 
 
 def _is_terminal(stream):
-    """Whether `stream` is a terminal. Embedders and services may have none, one that is no file, or a closed one."""
+    """Whether `stream` is a terminal. In services and embedded interpreters it may be missing, closed or no file."""
     with contextlib.suppress(AttributeError, ValueError, OSError):
         return bool(stream.isatty())
     return False
 
 
 def _started(arguments):
-    """The program `shoal` with `arguments`, and the file from which to read what it says.
+    """Start the program `shoal` with `arguments`. Returns its process, and the file to read its output from.
 
     If this process writes to a terminal, the program gets one too, so that it shows its progress in the same way.
     """
     command = [sys.executable, "-P", "-m", "shoal", *arguments]
-    # Its standard input ends when this process does, and it ends then.
+    # Its standard input is closed when this process ends, and it ends when its standard input is closed.
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
-    # In a group of its own, so that Ctrl+C reaches it once: through `wait`.
+    # In a process group of its own, so that Ctrl+C reaches it only once: through `wait`.
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
-    # Without buffers, whose locks a fork could copy.
+    # Unbuffered, because a fork could copy the lock of a buffer while it is held.
     settings["bufsize"] = 0
     if not _is_terminal(sys.stderr):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)

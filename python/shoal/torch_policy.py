@@ -9,14 +9,14 @@ import torch
 
 
 class TorchPolicy(torch.nn.Module):
-    """Rows of observations in, the best actions that the policy knows out: indices, or numbers within the bounds of the environment."""
+    """Maps a batch of observations to the policy's best actions: indices, or vectors within the bounds."""
 
     def __init__(self, path, low=None, high=None):
         super().__init__()
-        about, tensors = _read(path)
+        description, tensors = _read(path)
         #: Updates of the learners when the weights were saved.
-        self.updates = about["updates"]
-        network = about["networks"]["policy"]
+        self.updates = description["updates"]
+        network = description["networks"]["policy"]
         self.shape = tuple(network["input"]["shape"])
         self.divisor = 255.0 if network["input"]["element"] == "u8" else 1.0
         self.is_scaled = "observation.mean" in tensors
@@ -26,23 +26,24 @@ class TorchPolicy(torch.nn.Module):
         self.layers, heads = _layers(network, tensors)
         self.is_dueling = "dueling" in network["head"]
         self.heads = torch.nn.ModuleList(_linear(head, tensors) for head in heads)
-        self.kind = (
-            "index" if about["algorithm"] == "dqn" or heads[0] == "policy" else "clip" if heads[0] == "mean" else "tanh"
-        )
-        self.is_halved = about["algorithm"] == "sac"
+        algorithm = description["algorithm"]
+        # How outputs become actions.
+        self.kind = "index" if algorithm == "dqn" or heads[0] == "policy" else "clip" if heads[0] == "mean" else "tanh"
+        # The outputs of SAC are means, followed by logarithms of standard deviations.
+        self.is_halved = algorithm == "sac"
         if self.kind != "index":
             low, high = (torch.from_numpy(np.asarray(bound, np.float32)) for bound in (low, high))
             self.register_buffer("low", low)
             self.register_buffer("high", high)
 
     def forward(self, observations):
-        """Actions for rows of observations."""
+        """Actions for a batch of observations, of shape (batch, *shape of an observation)."""
         values = observations.to(torch.float32) / self.divisor
         if values.dim() == 1 and math.prod(self.shape) == 1:
-            # A single number has no dimension behind that of the rows.
+            # Observations that are single numbers have only the batch axis.
             values = values.unsqueeze(1)
         if len(self.shape) == 1:
-            # Stacked observations have more dimensions than a perceptron takes.
+            # A perceptron takes one axis behind the batch axis, and stacked observations have more.
             values = values.flatten(1)
         if self.is_scaled:
             values = ((values - self.mean) * self.inverse_deviation).clamp(-10, 10)
@@ -57,17 +58,17 @@ class TorchPolicy(torch.nn.Module):
             outputs = outputs.chunk(2, 1)[0]
         chosen = outputs.clamp(-1, 1) if self.kind == "clip" else torch.tanh(outputs)
         scaled = 0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * chosen
-        # Rounding must not lead out of the bounds either.
+        # Rounding may lead out of the bounds.
         return torch.minimum(torch.maximum(scaled, self.low), self.high)
 
 
 def _read(path):
-    """The description in a file of safetensors, and its tensors by name."""
+    """The description in a safetensors file, and its tensors by name."""
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         data = bytearray(file.read())
-    about = json.loads(header.pop("__metadata__")["shoal"])
-    return about, {name: _tensor(data, **tensor) for name, tensor in header.items()}
+    description = json.loads(header.pop("__metadata__")["shoal"])
+    return description, {name: _tensor(data, **tensor) for name, tensor in header.items()}
 
 
 def _tensor(data, dtype, shape, data_offsets):
@@ -78,12 +79,14 @@ def _tensor(data, dtype, shape, data_offsets):
 
 def _layers(network, tensors):
     """The layers before the head, and the names of the heads that act."""
-    numbered, layers = 0, []
+    numbered = 0
+    layers = []
     for layer in network["layers"]:
         if layer in ("relu", "flatten"):
             layers.append(torch.nn.ReLU() if layer == "relu" else torch.nn.Flatten())
             continue
-        name, numbered = f"layers.{numbered}", numbered + 1
+        name = f"layers.{numbered}"
+        numbered += 1
         if "convolution" in layer:
             outputs, inputs, kernel, _ = tensors[f"policy.{name}.weight"].shape
             convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride=layer["convolution"]["stride"])

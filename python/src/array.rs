@@ -36,20 +36,20 @@ pub(crate) fn element_named(name: &str) -> Option<Element> {
     Element::ALL.into_iter().find(|&element| dtype_name(element) == name)
 }
 
-/// How often an object is held.
+/// The reference count of an object.
 #[expect(deprecated, reason = "the other way to ask is unsafe code, of which this package has none")]
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     object.get_refcnt()
 }
 
-/// Most bytes of an array that is copied. NumPy's bookkeeping of who reads what costs as much as copying these.
+/// The largest array, in bytes, that is copied and not borrowed: the bookkeeping of a borrow costs as much as copying so many bytes.
 const SMALL_BYTES: usize = 2_048;
 
 /// Number of threads that fill arrays of this package with the interpreter's lock released. It is changed and read only under that lock,
-/// which orders everything: the module asks for the lock even if Python could do without it.
+/// so relaxed accesses are enough. The module asks for the lock even if Python could do without it (`gil_used = true`).
 static FILLING: AtomicUsize = AtomicUsize::new(0);
 
-/// Exists while a thread fills arrays: other threads may then read arrays only with NumPy's bookkeeping.
+/// Exists while a thread fills arrays. Meanwhile other threads must borrow the arrays that they read.
 pub(crate) struct Filling;
 
 impl Filling {
@@ -72,7 +72,7 @@ pub(crate) struct Values<'py, T: NumpyElement> {
     held: Held<'py, T>,
 }
 
-/// A small array's values are copied, a larger one's are borrowed.
+/// The values of an array: copied if the array is small, else borrowed.
 enum Held<'py, T: NumpyElement> {
     Copied(Vec<T>),
     Borrowed(PyReadonlyArrayDyn<'py, T>),
@@ -146,7 +146,7 @@ arrays! {
     F64 f64, cast_slice;
 }
 
-/// An array that this package made, to be filled. Truth values are filled as the bytes that they are.
+/// An array that this package has made and fills. Booleans are filled as bytes.
 pub(crate) enum OwnArray {
     I8(Py<PyArrayDyn<i8>>),
     U8(Py<PyArrayDyn<u8>>),
@@ -176,7 +176,7 @@ pub(crate) enum FillArray<'py> {
     F64(PyReadwriteArrayDyn<'py, f64>),
 }
 
-/// Number of values from which on there may be no memory for an array. Then it is made by NumPy's Python function, which raises an error.
+/// Arrays of at least so many values are made by NumPy's Python function, which raises an error if there is no memory for them.
 const MANY_VALUES: usize = 1 << 24;
 
 fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyArrayDyn<T>>> {
@@ -225,15 +225,15 @@ impl OwnArray {
         untyped!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64)
     }
 
-    /// Whether nothing but this and `seen`, the array as Python sees it, holds the array, and only one mapping and the caller hold `seen`.
+    /// Whether only this and `seen`, the array as Python sees it, refer to the array, and only one mapping and the caller refer to `seen`.
     pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>) -> bool {
         let array = self.untyped(seen.py());
-        // Truth values are seen through a view, which holds the array of bytes.
+        // Booleans are seen through a view, which refers to the array of bytes.
         let (of_array, of_seen) = if array.is(seen) { (3, 3) } else { (2, 2) };
         references(array) == of_array && references(seen) == of_seen
     }
 
-    /// Whether the array, and `seen`, the array as Python sees it, still have this type and shape, and truth values can be written.
+    /// Whether the array, and `seen`, the array as Python sees it, still have this type and shape, and booleans can be written.
     pub(crate) fn is_as_made(&self, seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
         let array = self.untyped(seen.py());
         let is_own_as_made = array.is_c_contiguous() && array.shape() == shape;
@@ -251,12 +251,12 @@ impl OwnArray {
     }
 }
 
-/// Whether the truth values `seen` can be written. Filling the array of bytes behind them does not tell.
+/// Whether the view of booleans `seen` can be written. Filling the array of bytes behind it does not tell.
 fn is_writeable_view(seen: &Bound<'_, PyAny>) -> bool {
     seen.cast::<PyArrayDyn<bool>>().is_ok_and(|array| !matches!(array.try_readwrite(), Err(BorrowError::NotWriteable)))
 }
 
-/// Whether `seen` is an array of this type and shape in C order: NumPy lets types, shapes and strides be set.
+/// Whether `seen` is an array of this type and shape in C order: Python code can set the type, shape and strides of an array.
 pub(crate) fn is_array_of(seen: &Bound<'_, PyAny>, element: Element, shape: &[usize]) -> bool {
     let Ok(array) = seen.cast::<PyUntypedArray>() else { return false };
     let dtype = array.dtype();

@@ -1,4 +1,4 @@
-//! A batch: a mapping of field names to arrays, with the names of its transitions and their importance weights.
+//! A batch: a mapping of field names to arrays, with the slots, generations and importance weights of its transitions.
 
 use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::PyTypeError;
@@ -9,7 +9,9 @@ use shoal::standalone::Options;
 
 use crate::array::{FillArray, OwnArray, is_array_of, references};
 
-/// A batch of transitions: a mapping of field name to array, and the names of its transitions.
+/// A batch of transitions: a mapping of field name to array, with the slots and weights of the transitions.
+///
+/// The first axis of every array is `batch_size` long.
 #[pyclass(module = "shoal", frozen, mapping)]
 pub(crate) struct Batch {
     pub(crate) schema: Schema,
@@ -20,10 +22,10 @@ pub(crate) struct Batch {
     /// Slot of each transition.
     #[pyo3(get)]
     pub(crate) indices: Py<PyArray1<i64>>,
-    /// How often that slot had been written: with the index, the transition's name.
+    /// How often that slot had been written: slot and generation together identify a transition.
     #[pyo3(get)]
     pub(crate) generations: Py<PyArray1<i64>>,
-    /// Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones where sampling is uniform.
+    /// Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones if sampling is uniform.
     #[pyo3(get)]
     pub(crate) weights: Py<PyArray1<f32>>,
 }
@@ -58,8 +60,8 @@ impl Batch {
         })
     }
 
-    /// Whether only this package holds the batch and its arrays, and these are as they were made: then the batch may be filled
-    /// again for another caller.
+    /// Whether the batch may be filled again for another caller: only this package refers to it and its arrays, and the arrays are as
+    /// they were made.
     pub(crate) fn is_free(this: &Bound<'_, Self>) -> bool {
         let (py, batch) = (this.py(), this.get());
         references(this) == 1
@@ -70,7 +72,7 @@ impl Batch {
             && batch.is_as_made(py)
     }
 
-    /// Whether all arrays of the batch are as they were made: NumPy lets their types, shapes and strides be set.
+    /// Whether all arrays of the batch are as they were made: Python code can set the type, shape and strides of an array.
     pub(crate) fn is_as_made(&self, py: Python<'_>) -> bool {
         is_array_of(self.indices.bind(py), Element::I64, &[self.rows])
             && is_array_of(self.generations.bind(py), Element::I64, &[self.rows])
@@ -84,7 +86,7 @@ impl Batch {
                 .all(|(((_, seen), field), (own, shape))| own.is_as_made(&seen, field.element, shape))
     }
 
-    /// Begin to fill the batch. An error while another thread of this process uses an array, and if one cannot be written.
+    /// Begin to fill the batch. An error if another thread of this process uses one of its arrays, or an array cannot be written.
     pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
         Ok(Arrays {
             columns: self.own.iter().map(|(array, _)| array.fill(py)).collect::<PyResult<_>>()?,

@@ -1,4 +1,4 @@
-//! Which Python exception an error becomes.
+//! Turns errors into Python exceptions.
 
 use std::io::ErrorKind;
 

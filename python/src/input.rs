@@ -1,7 +1,7 @@
-//! What callers hand over: arrays of the right type as they are, anything else converted as NumPy would, or refused.
+//! Reads the arguments of callers: arrays of the right type as they are, anything else converted as NumPy would, or refused.
 //!
-//! Values that are checked, and then used with the interpreter's lock released, are copied first: another thread may change
-//! the caller's arrays meanwhile.
+//! Values that are checked and then used with the interpreter's lock released are copied first, because another thread may
+//! change the caller's arrays in between.
 
 use std::cell::Cell;
 
@@ -18,11 +18,11 @@ use crate::array::{ReadArray, dtype_name};
 
 /// The values of one field.
 pub(crate) enum Input<'py> {
-    /// An array, as it was handed over or converted.
+    /// An array, as it was given or converted.
     Array(ReadArray<'py>),
     /// The bytes of one number.
     Number([u8; 8], usize),
-    /// Zeros in place of a field that was not handed over.
+    /// Zeros in place of a field that was not given.
     Zeros(Vec<u8>),
 }
 
@@ -75,7 +75,7 @@ fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> Py
     let can_be_cast = |rule| numpy.call_method1(intern!(py, "can_cast"), (&from, to, rule))?.is_truthy();
     let is_empty = given.getattr(intern!(py, "size"))?.extract::<usize>()? == 0;
     let is_whole = element.is_whole() && "iu".contains(&from.getattr(intern!(py, "kind"))?.extract::<String>()?);
-    // A list has no type of its own, only the one that its numbers need.
+    // A list has no dtype: `from` is the one that NumPy chose for its numbers.
     let is_list_of_whole = is_whole && !value.hasattr(intern!(py, "dtype"))?;
     if !(is_empty || is_list_of_whole || can_be_cast("same_kind")?) {
         return Err(PyTypeError::new_err(format!("{what} has dtype {from}, which does not fit {to}; convert it with .astype(\"{to}\")")));
@@ -84,7 +84,7 @@ fn converted<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> Py
     if is_whole && !can_be_cast("safe")? && !numpy.call_method1(intern!(py, "array_equal"), (&given, &array))?.is_truthy()? {
         return Err(PyOverflowError::new_err(format!("{what} has numbers that do not fit {to}")));
     }
-    // The function may make an array of one dimension out of a scalar.
+    // `numpy.require` may have turned a scalar into an array of one dimension.
     array.call_method1(intern!(py, "reshape"), (given.getattr(intern!(py, "shape"))?,))
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Let `work` use this thread's memory. A call inside of it, from a signal handler, finds none and allocates its own.
+    /// Let `work` use this thread's memory. A nested call, from a signal handler, finds no memory and allocates its own.
     pub(crate) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
         thread_local!(static COPIES: Cell<Option<Box<Copies>>> = const { Cell::new(None) });
         let mut copies = COPIES.take().unwrap_or_default();
@@ -135,7 +135,7 @@ pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str)
     }
 }
 
-/// Whether `value` holds truth values, as a comparison makes them.
+/// Whether `value` holds booleans, such as the result of a comparison.
 fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_exact_instance_of::<PyInt>() {
         return Ok(false);
@@ -145,8 +145,8 @@ fn is_mask(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.eq("b")
 }
 
-/// The bytes of a plain number of Python or NumPy, for which making an array would take a microsecond. An error if it is a whole number
-/// beyond its type's range, which NumPy would wrap.
+/// The bytes of a plain number of Python or NumPy, because making an array of it would take a microsecond. An error for a whole number
+/// that does not fit `element`, which NumPy would wrap.
 fn number<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Option<Input<'py>>> {
     let plain = |value: &Bound<'py, PyAny>| {
         value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyBool>()
@@ -202,8 +202,8 @@ fn generic(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     class.map(|class| class.bind(py))
 }
 
-/// The values of all fields, whose names and types are `known`, and for how many transitions; `None` for a single one without
-/// a leading dimension. The field `filled`, a `float32`, may be missing, since the replay fills it.
+/// The values of all fields, whose names and types are `known`, and the number of transitions: `None` for a single transition
+/// without a leading dimension. The field `filled`, a `float32`, may be missing, because the replay fills it.
 pub(crate) fn columns<'py>(
     fields: &[FieldOptions],
     known: &[(Py<pyo3::types::PyString>, Element)],
@@ -237,7 +237,7 @@ pub(crate) fn columns<'py>(
         inputs.push(input);
     }
     if transitions.len()? + usize::from(later.is_some()) > fields.len() {
-        // A mapping whose length is that of its columns goes through their rows.
+        // A mapping whose length is the number of rows iterates over rows, but its `keys()` are the names.
         let names =
             transitions.getattr_opt(intern!(transitions.py(), "keys"))?.map_or_else(|| Ok(transitions.clone()), |keys| keys.call0())?;
         for name in names.try_iter()? {
@@ -257,7 +257,7 @@ fn all(fields: &[FieldOptions]) -> String {
     fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// The transitions in an array of this shape; `None` for one without a leading dimension.
+/// The number of transitions in an array of this shape; `None` for one transition without a leading dimension.
 fn leading(field: &FieldOptions, shape: &[usize]) -> PyResult<Option<usize>> {
     let stack = usize::from(field.stack > 0);
     let own = field.shape.len() + stack;

@@ -1,7 +1,7 @@
 //! The native part of the Python package `shoal`: NumPy arrays in, NumPy arrays out, around `shoal::standalone`; and the program `shoal`.
 //!
-//! Everything that takes time happens with the interpreter's lock released. What an exception, a field or an option is
-//! called is decided in the Python files beside this crate.
+//! Everything that takes time happens with the interpreter's lock released. The Python files beside this crate define the
+//! exceptions, fields and options.
 
 mod array;
 mod batch;
@@ -32,7 +32,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Begun here: if it began at first use, a fork by another thread in the middle of that would leave the child waiting for its end.
+        // Begun here and not at its first use: if another thread forked in the middle of that, the child would wait forever for it to end.
         shoal::segment::system::count_forks();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

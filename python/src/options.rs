@@ -1,4 +1,4 @@
-//! Reads the options that a replay is made from, and gives them back to Python.
+//! Converts the options of a replay from Python and back.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -11,9 +11,9 @@ use shoal::standalone::{FieldOptions, MOST_N_STEPS, Options, Schedule, StepOptio
 use crate::array::{dtype_name, element_named};
 use crate::input::whole;
 
-/// Default of the error band, in inserts: both sides may drift apart by as many samples as these call for.
+/// The default error band, in inserts: it is as many samples as so many inserts call for.
 const DEFAULT_BAND_INSERTS: f64 = 64.0;
-/// Default number of environments that a replay has frames for.
+/// Number of environments for which the default frame capacity is enough.
 const ENVIRONMENTS: usize = 64;
 
 /// The fields in `fields`: objects with a shape and a dtype, pairs of these, or dtypes.
@@ -83,7 +83,7 @@ pub(crate) fn schedule(beta: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     Ok(Schedule { start, end, samples })
 }
 
-/// `shoal.NStep`.
+/// The options in a `shoal.NStep`.
 pub(crate) fn steps(value: &Bound<'_, PyAny>) -> PyResult<StepOptions> {
     let attribute = |name: &str| value.getattr(name).map_err(|_| PyTypeError::new_err("n_step must be a shoal.NStep"));
     Ok(StepOptions {
@@ -106,7 +106,7 @@ pub(crate) fn describe_steps<'py>(py: Python<'py>, steps: &StepOptions) -> PyRes
     py.import("shoal.options")?.getattr("NStep")?.call1(described)
 }
 
-/// `shoal.RateLimiter`: least size, samples per insert, error band.
+/// The minimum size, samples per insert and error band of a `shoal.RateLimiter`.
 pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option<f64>, f64)> {
     let Some(value) = value else { return Ok((1, None, f64::INFINITY)) };
     let attribute = |name: &str| value.getattr(name).map_err(|_| PyTypeError::new_err("rate_limiter must be a shoal.RateLimiter"));
@@ -116,7 +116,7 @@ pub(crate) fn limiter(value: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, Option
     Ok((whole(&attribute("min_size")?, "rate_limiter.min_size", 0, MAX_CAPACITY)? as u64, ratio, band))
 }
 
-/// Frames that a replay of `capacity` transitions gets: those `given`, or enough for [`ENVIRONMENTS`].
+/// Number of frames of a replay of `capacity` transitions: `given`, or enough for [`ENVIRONMENTS`] environments.
 pub(crate) fn frames(fields: &[FieldOptions], capacity: usize, given: Option<usize>, n_step: usize) -> PyResult<usize> {
     let named: usize = fields.iter().map(|field| field.stack).sum();
     match given {

@@ -15,7 +15,7 @@ use shoal::values::{ValueType, Values};
 
 use crate::errors;
 
-/// A policy, and what is known of it. Calls from several threads take turns.
+/// A saved policy that acts. Calls from several threads take turns.
 #[pyclass(frozen)]
 pub(crate) struct Policy {
     acting: Mutex<ActingPolicy>,
@@ -36,7 +36,7 @@ impl Policy {
         Ok(Self { acting: Mutex::new(acting), saved })
     }
 
-    /// What Python needs to know of the policy, by name.
+    /// What the Python class `shoal.Policy` needs to know of the policy, by name.
     #[getter]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Policy {
         Ok(facts)
     }
 
-    /// Actions for the rows of `observations`, a flat array: indices, or numbers, flat too.
+    /// Actions for the batch in `observations`, a flat array of float32 or uint8: int64 indices, or a flat array of float32.
     fn choose<'py>(&self, py: Python<'py>, observations: &Bound<'py, PyAny>, explores: bool) -> PyResult<Bound<'py, PyAny>> {
         let (floats, bytes): (PyReadonlyArray1<'_, f32>, PyReadonlyArray1<'_, u8>);
         let values = if let Ok(array) = observations.extract() {

@@ -9,14 +9,15 @@ use shoal::machine::python::DEFAULT_VARIABLES;
 use shoal::rendezvous::{Liveliness, Registry};
 use shoal::segment::system;
 
-/// Say which interpreter this process is, and what people type for the program `shoal` in it.
+/// Tell the library which interpreter this process is, and what a user types to start the program `shoal` in it.
 #[pyfunction]
 pub(crate) fn settle(executable: PathBuf, home: String, abi: String, typed: String) {
     Host { executable, home, abi, typed }.settle();
 }
 
-/// Be the program `shoal` and return its exit code: `typed` is its name and its arguments. For the main thread of an interpreter that has
-/// settled, has no other thread, and ends afterwards. `None` if nothing was done because the run asks for libtorch and this build lacks it.
+/// Run the program `shoal` and return its exit code. `typed` is its name and its arguments. The caller must be the main thread of an
+/// interpreter that has called `settle`, has no other thread, and ends afterwards. `None`: nothing was done, because the run asks for
+/// libtorch and this build lacks it.
 #[pyfunction]
 pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
     system::set_fork(fork);
@@ -24,13 +25,13 @@ pub(crate) fn run_program(py: Python<'_>, typed: Vec<OsString>) -> Option<u8> {
     py.detach(|| shoal::program::main_in_interpreter(&typed))
 }
 
-/// Variables that must be set before NumPy is imported, unless they are: name and value.
+/// Name and value of each environment variable that must be set before NumPy is imported, unless it is set already.
 #[pyfunction]
 pub(crate) fn default_variables() -> [(&'static str, &'static str); 5] {
     DEFAULT_VARIABLES
 }
 
-/// The folder of the run that the supervisor `pid` has announced.
+/// The folder of the run that the supervisor `pid` has announced; `None` if there is no such supervisor.
 #[pyfunction]
 pub(crate) fn run_folder(pid: u32) -> Option<String> {
     let entry = Registry::existing()?.find(pid).ok()?;

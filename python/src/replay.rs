@@ -19,25 +19,24 @@ use crate::errors::{exception, named};
 use crate::input::{Copies, Input, columns, flat, whole};
 use crate::options;
 
-/// Most transitions of a batch.
+/// The largest number of transitions in a batch.
 const LARGEST_BATCH: usize = MAX_CAPACITY;
 
-/// How long `close` waits for calls of other threads to end. Not for ever: a signal handler that closes interrupts a call of its own
-/// thread, and in the child of a fork no thread ends the calls that were under way in the parent.
+/// How long `close` waits for calls of other threads to end. The wait is bounded, because some calls cannot end: one that a signal
+/// handler has interrupted to call `close`, and, in the child of a fork, those of threads that only the parent has.
 const CLOSING_PATIENCE: Duration = Duration::from_millis(100);
 const CLOSING_PAUSE: Duration = Duration::from_micros(100);
 
-/// A replay of transitions, private to this process or shared by any that know its name.
-///
-/// Only threads that hold the interpreter's lock hold its own locks. A thread that forks in Python holds the interpreter's lock as well, so
-/// a child finds them free.
+/// A replay of transitions, private to this process or shared by all processes that know its name.
+// Its locks are held only by threads that hold the interpreter's lock. A thread that forks in Python holds the interpreter's lock, so the
+// child finds them free.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct Replay {
     held: Mutex<Option<Arc<ReplayHandle>>>,
     /// Name and type of each field.
     known: Vec<(Py<PyString>, Element)>,
-    /// The batches made last, to be filled again once only this package holds them; while one is in use, the next is drawn. Used
-    /// memory saves the kernel's handing out new memory page by page.
+    /// The two batches made last: the next is drawn while one is in use. Each is filled again once only this package refers to it, so
+    /// that the kernel need not hand out new memory page by page.
     spares: Mutex<Spares>,
 }
 
@@ -60,7 +59,7 @@ impl Replay {
     }
 }
 
-/// Indices or generations of a batch; an error while another thread fills it.
+/// The indices or generations of a batch. An error while another thread fills the batch.
 fn named_by<'py>(batch: &Batch, numbers: &Bound<'py, PyArray1<i64>>, what: &str) -> PyResult<Input<'py>> {
     // The caller may have set another type or shape of the array, which NumPy then converts.
     if is_array_of(numbers, Element::I64, &[batch.rows]) {
@@ -167,8 +166,10 @@ impl Replay {
         Self::of(py, loaded)
     }
 
-    /// Add one transition (arrays of the fields' own shapes) or n (one more leading dimension). Returns the slots they
-    /// went to. A `RateLimitError` when the rate limiter, or another thread of this process, has held it back for `timeout` seconds.
+    /// Add one transition (arrays of the fields' own shapes) or n transitions (one more leading axis).
+    ///
+    /// Returns the slots of the transitions. `RateLimitError`: the rate limiter, or another thread of this process, has held the call
+    /// back for `timeout` seconds.
     #[pyo3(signature = (transitions, priorities = None, *, streams = None, timeout = None))]
     fn add<'py>(
         &self,
@@ -212,9 +213,10 @@ impl Replay {
         })
     }
 
-    /// Draw transitions with replacement, in proportion to their priorities, stratified, or uniformly. An `EmptyError` while there are
-    /// none, unless a rate limiter has it wait; a `RateLimitError` when that, or another thread of this process, has held it back for
-    /// `timeout` seconds.
+    /// Draw transitions with replacement: in proportion to their priorities, stratified, or else uniformly.
+    ///
+    /// `EmptyError`: the replay is empty and has no rate limiter that lets the call wait. `RateLimitError`: the rate limiter, or another
+    /// thread of this process, has held the call back for `timeout` seconds.
     #[pyo3(signature = (batch_size, *, beta = None, weights = true, out = None, timeout = None))]
     fn sample<'py>(
         &self,
@@ -244,8 +246,9 @@ impl Replay {
         Ok(batch)
     }
 
-    /// The transitions in the slots `indices`, as they are now (weights are ones). An `IndexError` for a slot with none in it, or with one
-    /// that has lost a frame.
+    /// The transitions that are now in the slots `indices`. Their weights are ones.
+    ///
+    /// `IndexError`: an index is out of range, or a slot is empty or holds a transition that has lost a frame.
     fn get<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Batch>> {
         let held = self.held(py)?;
         let indices = flat(indices, Element::I64, "indices")?;
@@ -257,8 +260,10 @@ impl Replay {
         })
     }
 
-    /// Set the priorities of transitions; returns how many were stale and therefore ignored, where they do not raise a `StaleIndexError`.
-    /// An `IndexError` for a slot, named without a generation, with none in it.
+    /// Set the priorities of transitions; returns how many were stale and therefore ignored.
+    ///
+    /// `StaleIndexError`: some are stale, unless `stale` is "ignore". `IndexError`: an index is out of range, or an index without a
+    /// generation is that of an empty slot.
     #[pyo3(signature = (indices, priorities, generations = None, *, stale = "raise"))]
     fn update_priorities(
         &self,
@@ -303,7 +308,7 @@ impl Replay {
         })
     }
 
-    /// What the tree holds for these slots, or for all: `(error + epsilon) ** alpha`.
+    /// What the sum tree holds for the slots `indices`, or for all slots: `(error + epsilon) ** alpha`.
     #[pyo3(signature = (indices = None))]
     fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let held = self.held(py)?;
@@ -317,13 +322,15 @@ impl Replay {
         })
     }
 
-    /// Remove all transitions. Names of those before are stale afterwards.
+    /// Remove all transitions. Batches that were drawn before are stale afterwards.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let held = self.held(py)?;
         released(py, None, |patience| held.clear(patience))
     }
 
-    /// Forget the steps of the environments `streams`, or of all, that wait for more: they are reset before their episodes have ended.
+    /// Forget, for the environments `streams` or for all, the steps that wait for the rest of their transition.
+    ///
+    /// Call it if environments are reset before their episodes have ended. Without `n_step` no step waits.
     #[pyo3(signature = (streams = None))]
     fn end_streams(&self, py: Python<'_>, streams: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let held = self.held(py)?;
@@ -342,20 +349,23 @@ impl Replay {
         self.held(py)?.stop().map_err(|error| exception(py, &error))
     }
 
-    /// Write everything to one file: atomically, with a checksum.
+    /// Write the replay to one file, atomically and with a checksum.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let held = self.held(py)?;
         released(py, None, |_| held.save(&path))
     }
 
-    /// Leave the replay; threads of this process that wait in it get `StoppedError`, as every later call does, and are waited for, a tenth
-    /// of a second at most. The last process to leave a shared one removes it.
+    /// Leave the replay. Calls of other threads that wait in it raise `StoppedError`, and so does every later call.
+    ///
+    /// `close` waits for those threads, a tenth of a second at most. The last process to leave a shared replay removes it. A guest of a
+    /// run gives its place back.
     fn close(&self, py: Python<'_>) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| {
             let Some(held) = held else { return };
             held.close();
-            // The last thread that holds the replay leaves it: this one, if the others are out in time. Its place is then free on return.
+            // The last thread that holds the replay leaves it. If the others are out in time, that is this thread, and the process's place
+            // is free when `close` returns.
             let deadline = Instant::now() + CLOSING_PATIENCE;
             while Arc::strong_count(&held) > 1 && Instant::now() < deadline {
                 std::thread::sleep(CLOSING_PAUSE);
@@ -396,25 +406,25 @@ impl Replay {
         Ok((py.get_type::<Self>().getattr("open")?, (name.into(),)))
     }
 
-    /// What other processes open; `None` for a private replay.
+    /// The name by which other processes `open` it; `None` for a private replay.
     #[getter]
     fn name(&self, py: Python<'_>) -> PyResult<Option<String>> {
         Ok(self.held(py)?.name().map(String::from))
     }
 
-    /// Most transitions.
+    /// The largest number of transitions.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.held(py)?.options().capacity)
     }
 
-    /// Fields of a transition.
+    /// The fields of a transition, by name.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         options::describe(py, self.held(py)?.options())
     }
 
-    /// How steps become transitions; `None` when what is added are transitions.
+    /// How added steps become transitions; `None` if transitions themselves are added.
     #[getter]
     fn n_step<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.held(py)?.options().steps.as_ref().map(|steps| options::describe_steps(py, steps)).transpose()
@@ -432,13 +442,13 @@ impl Replay {
         Ok(self.held(py)?.options().alpha)
     }
 
-    /// The exponent of the importance weights now.
+    /// The current exponent of the importance weights.
     #[getter]
     fn beta(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.held(py)?.beta())
     }
 
-    /// The largest error so far (at least one): the priority of what is added without one.
+    /// The largest error so far, at least one. A transition that is added without a priority gets it.
     #[getter]
     fn max_priority(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.held(py)?.largest_error())
@@ -451,25 +461,27 @@ impl Replay {
         Ok(py.detach(|| held.total_priority()))
     }
 
-    /// Transitions ever added, by all processes.
+    /// Number of transitions that all processes have added.
     #[getter]
     fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.inserted())
     }
 
-    /// Transitions ever drawn, by all processes.
+    /// Number of transitions that all processes have drawn.
     #[getter]
     fn sampled(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.sampled())
     }
 
-    /// Priorities ever given, by all processes, that were larger than the largest that the tree keeps, and count as that.
+    /// Number of priorities, given by all processes, that exceeded the largest that the tree can hold and count as that.
+    ///
+    /// The largest is `(error + epsilon) ** alpha` = 524,288.
     #[getter]
     fn saturated_priorities(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.saturated_priorities())
     }
 
-    /// Memory taken.
+    /// Size of its memory in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.held(py)?.total_bytes())
@@ -495,9 +507,9 @@ impl Replay {
         Ok((out, arrays))
     }
 
-    /// A batch that only this package holds, and that can be filled: one of the spares, or a new one in place of the older spare.
+    /// A batch that only this package refers to, with its arrays to be filled: one of the spares, or a new one in place of the older.
     fn unused<'py>(&self, py: Python<'py>, held: &ReplayHandle, rows: usize) -> PyResult<Target<'py>> {
-        // The spares are taken out meanwhile: making a batch may run any Python code, and with it other threads that come here.
+        // The spares are taken out meanwhile: making a batch may run any Python code, and other threads may then come here.
         let mut spares = self.exchange_spares(Spares::default());
         let bound = spares.iter().flatten().map(|spare| spare.bind(py));
         let mut fitting = bound.filter(|spare| spare.get().rows == rows && Batch::is_free(spare));

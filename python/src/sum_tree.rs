@@ -10,7 +10,10 @@ use shoal::standalone::{OwnedSumTree, ReplayError};
 use crate::errors::exception;
 use crate::input::{Copies, flat, whole};
 
-/// Priorities, from which leaves are found in proportion to them, for programs that keep their transitions themselves.
+/// A sum tree of priorities, for programs that store their transitions themselves.
+///
+/// All sums are exact. A priority is kept to a millionth, and may be up to 524,288. A leaf of priority zero is never found. Several
+/// threads may use one tree at the same time.
 #[pyclass(module = "shoal", frozen)]
 pub(crate) struct SumTree(OwnedSumTree);
 
@@ -25,7 +28,7 @@ impl SumTree {
         checked(py, OwnedSumTree::new(whole(capacity, "capacity", 1, MAX_CAPACITY)?)).map(Self)
     }
 
-    /// Set the priorities of leaves. If a leaf is named twice, the last priority counts.
+    /// Set the priorities of leaves. If an index occurs twice, its last priority counts.
     fn update(&self, py: Python<'_>, indices: &Bound<'_, PyAny>, priorities: &Bound<'_, PyAny>) -> PyResult<()> {
         let indices = flat(indices, Element::I64, "indices")?;
         let priorities = flat(priorities, Element::F32, "priorities")?;
@@ -40,7 +43,9 @@ impl SumTree {
         })
     }
 
-    /// The leaf on which each target, from 0 to `total`, falls.
+    /// The leaf on which each target falls: the first whose priority and all before it add up to more.
+    ///
+    /// Targets lie between 0 and `total`. Ascending targets, as stratified draws give them, are found fastest.
     fn find<'py>(&self, py: Python<'py>, targets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let targets = flat(targets, Element::F64, "targets")?;
         Copies::with(|copies| {
@@ -55,7 +60,7 @@ impl SumTree {
         })
     }
 
-    /// The priorities of these leaves, or of all.
+    /// The priorities of the leaves `indices`, or of all leaves.
     #[pyo3(signature = (indices = None))]
     fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;

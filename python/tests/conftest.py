@@ -1,4 +1,4 @@
-"""What tests share: replays and folders. The watchdog against hanging is pytest's own (pyproject.toml)."""
+"""Fixtures: replays and folders. pytest itself ends a test that hangs (pyproject.toml)."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     try:
         wait_for("everything to be gone", lambda: not processes_in(tmp_path))
     finally:
-        # Whoever is still there would be for ever.
+        # A process that is left would otherwise stay forever.
         for pid in processes_in(tmp_path):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def other_pid_namespace():
-    """The beginning of a command that runs the rest of it in a PID namespace of its own."""
+    """The words to put before a command to run it in a PID namespace of its own."""
     for prefix in (["unshare"], ["unshare", "--user", "--map-root-user"]):
         command = [*prefix, "--pid", "--fork", "--kill-child", "--mount-proc"]
         try:

@@ -1,4 +1,4 @@
-"""Guests of a running supervisor: programs that use its replay beside whatever else they do."""
+"""Guests of a run: programs that the supervisor did not start and that use the replay of the run."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ for number in (np.nan, np.inf):
     except ValueError as error:
         assert "`reward`" in str(error) and "row 1" in str(error), error
     else:
-        raise AssertionError("a run has taken what is no number")
+        raise AssertionError("a run has accepted NaN or an infinity")
 for refused in (replay.clear, replay.stop, lambda: replay.save("replay")):
     try:
         refused()
@@ -96,7 +96,7 @@ class Run:
 
 @contextlib.contextmanager
 def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
-    """A run that has been joined by a guest, whose script came to its end."""
+    """A run that has had a guest, which executed `first_script`."""
     settings = [
         f'run.folder="{folder}/runs"',
         "run.stop_env_steps=1_000_000_000",
@@ -116,7 +116,7 @@ def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
     ):
         run = Run(process, folder)
         try:
-            # Until it can be joined.
+            # Again until the run can be joined.
             for _ in range(300):
                 first = run.guest(first_script)
                 _, errors = first.communicate(timeout=100)
@@ -159,7 +159,7 @@ import sys
 import time
 import shoal
 
-# Often, so that it knocks again at every moment of the supervisor's round; as often as a busy machine has time for.
+# Often, to join at every moment of the supervisor's loop; on a busy machine as often as 20 seconds allow.
 end = time.monotonic() + 20
 for _ in range(1000):
     with shoal.Replay.attach(int(sys.argv[1])) as replay:
@@ -227,19 +227,19 @@ for _ in range(4):
     replay.add(rows, timeout=60)
     print(child)
 """
-    # One place for the guest, and one for its child, each of which gives it back by its end.
+    # One place for the guest, and one for its child. Each child gives the place back when it ends.
     with running(tmp_path, "actor.attach_slots=2") as run:
         children = run.end_of(run.guest(script)).split()
         assert len(children) == 4
 
-        def has_told(event):
+        def has_logged(event):
             return re.search(event, run.output() + (tmp_path / "runs/latest/run.log").read_text())
 
         for child in children:
-            # Told after the guest was answered, and after it has ended.
+            # The supervisor logs this after it has answered a guest, and after the guest has ended.
             for what in ("joins", "left"):
                 event = rf"guest \d+ \(pid {child}\) {what}"
-                wait_for(event, lambda event=event: has_told(event))
+                wait_for(event, lambda event=event: has_logged(event))
 
 
 def test_a_run_of_another_pid_namespace_is_refused(tmp_path, other_pid_namespace):

@@ -1,4 +1,4 @@
-"""The memory of batches: used again once nobody holds it, and never before."""
+"""The memory of batches is used again once nothing refers to it, and never before."""
 
 import gc
 import warnings
@@ -35,7 +35,7 @@ def contents(held):
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_what_somebody_holds_of_a_batch_stays_as_it_is(holder):
+def test_a_part_of_a_batch_that_is_held_does_not_change(holder):
     replay = shoal.Replay(1024, FIELDS, seed=2)
     slots = replay.add(numbered(0, 1024))
     replay.update_priorities(slots, np.linspace(0.1, 2, 1024, dtype=np.float32))
@@ -99,7 +99,7 @@ def test_an_array_that_was_spoilt_is_not_filled_again(replay, name, what):
 
 @SPOILT
 @ARRAYS
-def test_a_batch_with_an_array_that_was_spoilt_is_not_filled_on_request(replay, name, what):
+def test_a_batch_with_an_array_that_was_spoilt_is_refused_as_out(replay, name, what):
     replay.add(numbered(0, 64))
     batch = replay.sample(16)
     spoil(HOLDERS[name](batch), what)
@@ -107,7 +107,7 @@ def test_a_batch_with_an_array_that_was_spoilt_is_not_filled_on_request(replay, 
         replay.sample(16, out=batch)
 
 
-def test_priorities_of_a_batch_whose_slots_were_made_other_numbers_are_refused(replay):
+def test_priorities_are_refused_if_the_indices_of_the_batch_have_another_dtype(replay):
     replay.add(numbered(0, 64))
     batch = replay.sample(16)
     spoil(batch.indices, "size of values")
@@ -115,8 +115,8 @@ def test_priorities_of_a_batch_whose_slots_were_made_other_numbers_are_refused(r
         replay.update_priorities(batch, np.ones(16))
 
 
-def test_a_batch_made_inside_another_is_its_own():
-    """Making a batch may run the garbage collector, and with it Python that draws a batch itself."""
+def test_a_batch_that_is_drawn_while_another_is_made_has_its_own_memory():
+    """Making a batch may run the garbage collector, and with it Python code that draws a batch."""
     replay = shoal.Replay(64, FIELDS, seed=3)
     replay.add(numbered(0, 64))
     drawn = []

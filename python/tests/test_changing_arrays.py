@@ -18,7 +18,7 @@ CAPACITY = 4096
 
 
 class Flipped:
-    """A thread that sets an array to one value and another, in turns."""
+    """A thread that sets an array to each of `values` in turn, again and again."""
 
     def __init__(self, array, *values):
         self.array, self.values = array, values
@@ -63,7 +63,7 @@ def attempt(call):
         pass
 
 
-def test_indices_that_change_between_the_look_and_the_use_reach_no_leaf_beyond_the_tree(filled):
+def test_indices_that_change_between_check_and_use_reach_no_leaf_beyond_the_tree(filled):
     indices = np.arange(2048)
     errors = np.linspace(1, 9, 2048, dtype=np.float32)
     with Flipped(indices, np.arange(2048), 2**40):
@@ -73,7 +73,7 @@ def test_indices_that_change_between_the_look_and_the_use_reach_no_leaf_beyond_t
     assert filled.total_priority == filled.priorities().sum()
 
 
-def test_priorities_are_all_set_or_refused_whatever_they_become_meanwhile(filled):
+def test_priorities_that_change_meanwhile_are_all_set_or_all_refused(filled):
     indices = np.arange(CAPACITY)
     errors = np.full(CAPACITY, 5.0, dtype=np.float32)
     for _ in rounds():
@@ -85,11 +85,11 @@ def test_priorities_are_all_set_or_refused_whatever_they_become_meanwhile(filled
         np.testing.assert_allclose(filled.priorities(), 1.0, rtol=1e-5)
 
 
-def test_a_batch_whose_names_are_changed_meanwhile_changes_nothing_else(filled):
+def test_a_batch_whose_indices_change_meanwhile_keeps_the_tree_exact(filled):
     batch = filled.sample(2048)
     errors = np.linspace(1, 9, 2048, dtype=np.float32)
-    names = batch.indices.copy()
-    with Flipped(batch.indices, names, 2**40):
+    indices = batch.indices.copy()
+    with Flipped(batch.indices, indices, 2**40):
         for _ in rounds():
             attempt(lambda: filled.update_priorities(batch, errors, stale="ignore"))
     assert filled.total_priority == filled.priorities().sum()
@@ -105,7 +105,7 @@ def test_a_tree_whose_indices_change_meanwhile_stays_exact():
     assert tree.total == tree.priorities().sum()
 
 
-def test_frames_that_change_while_they_are_added_do_not_change_those_that_look_like_them_later():
+def test_frames_that_change_while_they_are_added_do_not_change_equal_frames_that_are_added_later():
     side = 256
     replay = shoal.Replay(4096, {"image": shoal.Frames((side, side), stack=1)}, frame_capacity=4096)
 
@@ -145,7 +145,7 @@ def test_a_batch_that_is_being_filled_is_not_read(read, refusal):
 
     thread = threading.Thread(target=draw, daemon=True)
     thread.start()
-    # Sooner or later the rate limiter holds it back, with the batch in its hands.
+    # Sooner or later the rate limiter holds `draw` back while it fills the batch.
     for _ in range(100_000):
         try:
             read(replay, batch)

@@ -1,4 +1,4 @@
-"""The command `shoal`: its processes are forks of an interpreter, and behave as those of the programs that cargo builds."""
+"""The command `shoal`: its processes are forks of an interpreter, and behave like those of the program of cargo."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wait_for
 
-#: Neither what an evaluation finds nor a number of steps ends it while a test looks on.
+#: Neither the return of an evaluation nor a number of steps ends the run during a test.
 ENDLESS = ("--set", "run.stop_eval_return=none", "--set", "run.stop_env_steps=1_000_000_000_000")
 
 
@@ -33,7 +33,7 @@ def env_steps(pid):
 
 
 def drawn(pid):
-    """What the environments of an actor have drawn by chance so far."""
+    """The random numbers that the environments of an actor have drawn so far."""
     file = Path(f"drawn-{pid}")
     return file.read_text().split() if file.exists() else []
 
@@ -45,7 +45,7 @@ def test_a_program_without_numpy_lists_the_presets(folder):
     assert json.loads(result.stdout)["presets"][0]["name"] == "cartpole_dqn"
 
 
-def test_a_trained_agent_is_played_and_gone_on_with(folder):
+def test_a_trained_agent_is_evaluated_and_resumed(folder):
     trained = run("train", "cartpole_dqn", "--set", "run.stop_env_steps=5000")
     assert trained.returncode == 0, trained.stderr
     played = run("evaluate", "--episodes", 3, "--json")
@@ -61,14 +61,14 @@ def test_several_seeds_are_runs_of_their_own(folder):
     assert "seed 2 has ended" in result.stderr
 
 
-def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_they_are_killed(folder):
+def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_killed(folder):
     Path("task.py").write_text(ENVIRONMENT)
     Path("task.toml").write_text(
         '[environment]\nid = "python:task.py:Corridor"\n[algorithm]\nname = "dqn"\n'
         "[actor]\ncount = 2\n[evaluator]\nenabled = false\n[replay]\ncapacity = 4096\nmin_size = 64\n"
     )
     supervisor = start("train", "task.toml", *ENDLESS)
-    # Actors that took so long to start that they were replaced have drawn none.
+    # An actor that was replaced because it took too long to start has drawn no numbers.
     before = wait_for(
         "numbers of two actors", lambda: len(found := living(supervisor.pid, "actor")) == 2 and all(map(drawn, found)) and found
     )
@@ -87,7 +87,7 @@ def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_they_are_ki
     wait_for("more steps", lambda: env_steps(supervisor.pid) > steps + 500)
     supervisor.send_signal(signal.SIGINT)
     assert supervisor.wait(WATCHDOG_S) == 130, supervisor.stderr.read()
-    # The module `random` draws other numbers in each fork only if Python was told of it.
+    # The module `random` draws other numbers in each fork only if Python knows of the fork.
     numbers = [drawn(pid)[0] for pid in {*before, *after}]
     assert len(set(numbers)) == len(numbers) >= 3
 
@@ -111,7 +111,7 @@ def test_a_killed_supervisor_takes_everything_with_it(folder):
     wait_for("the end of all", lambda: not processes_in(folder) and not list((folder / "registry/shoal").glob("*")))
 
 
-def test_another_interpreter_is_refused_with_the_way_to_use_it(folder):
+def test_another_interpreter_is_refused_with_the_command_that_uses_it(folder):
     Path("task.toml").write_text(
         '[environment]\nid = "gymnasium:CartPole-v1"\npython = "/usr/bin/python0"\n[algorithm]\nname = "dqn"\n'
     )

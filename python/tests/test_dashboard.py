@@ -35,7 +35,7 @@ INK = """() => [...document.querySelectorAll('main:not([hidden]) canvas')].map((
   return ink;
 })"""
 
-# Whether the newest row is there after each of so many, and how many rows are kept.
+# Adds so many rows: whether the newest is there after each of them, and how many rows are kept.
 MANY_ROWS = """async (count) => {
   const { Columns } = await import('./columns.js');
   const columns = new Columns({});
@@ -47,7 +47,7 @@ MANY_ROWS = """async (count) => {
   return [hasNewest, columns.length];
 }"""
 
-# How many of so many routine evaluations are kept, and of how many confirmations.
+# Adds so many evaluations: how many routine ones and how many confirmations are kept.
 MANY_EVALUATIONS = """async (count) => {
   const { thinned } = await import('./columns.js');
   let evaluations = [];
@@ -58,7 +58,7 @@ MANY_EVALUATIONS = """async (count) => {
   return [evaluations.length - confirmations, confirmations];
 }"""
 
-# A reader has hold of a learner: its name is selected. Its row and other nodes that show numbers are remembered.
+# Selects the name of a learner, as a reader would, and remembers its row and other nodes that show numbers.
 LEARNER = "[...document.querySelectorAll('#processes tbody tr')].find((row) => row.textContent.startsWith('learner'))"
 HOLD = f"""() => {{
   const row = {LEARNER};
@@ -71,7 +71,7 @@ HOLD = f"""() => {{
   new MutationObserver(touch).observe(name, whatever);
   return [name.textContent, row.cells[6].textContent];
 }}"""
-# Whether the events that were there stay, also the one that is explained later.
+# Whether the nodes of older events stay, also that of an event that is explained later.
 EVENTS = """async () => {
   const { events } = await import('./panels.js');
   const list = document.createElement('ol');
@@ -81,34 +81,34 @@ EVENTS = """async () => {
   events(list, [...lines, '  explained', '2026-01-03 third']);
   return list.children[1] === second && list.children[2] === first && second.textContent.endsWith('explained');
 }"""
-# The moment of an event, and what is none, as they are shown.
+# How the moment of an event is shown, and a text in its place that is no moment.
 MOMENTS = """async () => {
   const { events } = await import('./panels.js');
   const list = document.createElement('ol');
   events(list, ['2026-01-01T12:00:00.123Z began', '2026-99-99T12:00:00.123Z no moment']);
   return [...list.children].map((event) => event.textContent);
 }"""
-# Returns as they are shown.
+# How returns are shown.
 SCORES = """async (returns) => {
   const { score } = await import('./words.js');
   return returns.map(score);
 }"""
-# Has the page think that nobody sees it, or that somebody does again.
+# Tells the page that it is hidden, or visible again.
 SEEN = """(isSeen) => {
   Object.defineProperty(document, 'hidden', { value: !isSeen, configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 }"""
-# Lets a test change the list of runs before the page has it.
+# Lets a test change the list of runs before the page gets it.
 LISTED = """const ask = window.fetch;
 window.fetch = async (address, ...others) => {
   const answer = await ask(address, ...others);
   if (address !== 'runs/' || !window.listed) return answer;
   return new Response(JSON.stringify(window.listed(await answer.json())));
 };"""
-# The tiles of these names.
+# The values on the tiles of these names.
 TILES = """(names) => names.map((name) =>
   [...document.querySelectorAll('.tile')].find((tile) => tile.lastChild.textContent === name).firstChild.textContent)"""
-# How much coloured words differ from what is behind them, by the rule of WCAG: on cards, and on the ground.
+# Contrast ratios of coloured words, by the rule of WCAG: on cards, and on the background of the page.
 CONTRASTS = """() => {
   const style = getComputedStyle(document.documentElement);
   const luminance = (name) => {
@@ -122,7 +122,7 @@ CONTRASTS = """() => {
     return (high + 0.05) / (low + 0.05);
   }));
 }"""
-# The row of the run that goes on, among all runs.
+# The row of the running run in the table of all runs.
 GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
 
 PHONE = {"width": 390, "height": 844}
@@ -131,7 +131,7 @@ FITS = "document.documentElement.scrollWidth <= 390"
 SCROLLS = "(id) => document.getElementById(id).offsetWidth > document.getElementById(id).parentNode.clientWidth"
 COLOURS = "getComputedStyle(document.documentElement).colorScheme"
 
-# By the title of a chart: how often something was drawn with the dashes of a mark, and each word with its alignment.
+# Records, by the title of a chart, how many dashed lines of marks were drawn, and each text with its alignment.
 MARKS = """window.marks = {};
 const drawing = CanvasRenderingContext2D.prototype;
 const { fillText, stroke } = drawing;
@@ -149,7 +149,7 @@ drawing.stroke = function (...path) {
 # The charts that have marks.
 RATES = ["Environment steps/s", "Updates/s", "Samples/s (updates × batch)"]
 
-# A chart of its own, over everything else.
+# Adds a chart on top of everything else.
 CHART = """async () => {
   const { Chart } = await import('./charts.js');
   const room = Object.assign(document.createElement('div'), { id: 'zoomed' });
@@ -223,7 +223,7 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     problems = []
     page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    # What the page itself gives up, such as the events of a run that is no longer shown, is no failure.
+    # A request that the page itself aborts, such as the events of a run that is no longer shown, is no failure.
     page.on(
         "requestfailed",
         lambda request: None if "ABORTED" in request.failure else problems.append(f"{request.url}: {request.failure}"),
@@ -238,11 +238,12 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
         "what the page shows", lambda: page.evaluate("document.querySelectorAll('#processes tbody tr').length >= 3")
     )
     wait_for("what the page shows", lambda: page.evaluate("document.querySelectorAll('#replay .bins div').length >= 1"))
-    tile = "[...document.querySelectorAll('.tile')].find((tile) => tile.textContent.includes('environment steps/s')).firstChild.textContent"
-    steps = "[...document.querySelectorAll('.tile')].find((tile) => tile.lastChild.textContent === 'environment steps').firstChild.textContent"
+    tiles = "[...document.querySelectorAll('.tile')]"
+    rate = f"{tiles}.find((tile) => tile.textContent.includes('environment steps/s')).firstChild.textContent"
+    steps = f"{tiles}.find((tile) => tile.lastChild.textContent === 'environment steps').firstChild.textContent"
     before = page.evaluate(steps)
     wait_for("what the page shows", lambda: page.evaluate(f"{steps} !== {before!r}"))
-    assert page.evaluate(tile) not in ("–", "0")
+    assert page.evaluate(rate) not in ("–", "0")
     wait_for("every chart to be drawn", lambda: min(page.evaluate(INK)) > 100)
     source = "document.querySelector('#picture').src"
     wait_for("a picture of the agent", lambda: page.evaluate("document.querySelector('#picture').naturalWidth") > 100)

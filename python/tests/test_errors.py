@@ -1,4 +1,4 @@
-"""What is wrong is refused with the value, the limit and the next step, and nothing is changed."""
+"""Wrong arguments are refused with the value, the limit and the next step, and change nothing."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ def filled():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, -1e-30])
-def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
+def test_an_invalid_priority_is_refused_and_changes_nothing(filled, value):
     before = filled.priorities()
     with pytest.raises(ValueError, match="position 1"):
         filled.update_priorities([0, 1, 2], [1.0, value, 2.0])
@@ -29,9 +29,9 @@ def test_what_is_no_priority_is_refused_and_changes_nothing(filled, value):
     assert_whole(filled.sample(32))
 
 
-def test_priorities_beyond_the_largest_are_kept_as_that_and_counted(filled):
+def test_priorities_above_the_largest_are_kept_as_the_largest_and_counted(filled):
     filled.update_priorities([0, 1, 2], [1e30, 3.0, 1e9])
-    assert filled.saturated_priorities == 1, "the ninth power of ten to the power of alpha fits"
+    assert filled.saturated_priorities == 1, "1e9 to the power of alpha fits"
     np.testing.assert_allclose(filled.priorities([0, 2]), [2**19, 1e9**0.6], rtol=1e-5)
     filled.add(numbered(8, 2), [1.0, 1e30])
     assert filled.saturated_priorities == 2
@@ -64,7 +64,7 @@ def test_whole_numbers_that_do_not_fit_a_field_are_refused(dtype, value):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64"])
-def test_a_whole_number_is_kept_whatever_it_comes_as(dtype):
+def test_whole_numbers_of_any_type_are_kept(dtype):
     replay = shoal.Replay(8, {"count": dtype})
     for value in (3, np.int64(3), np.uint8(3), [3]):
         replay.add({"count": value})
@@ -72,7 +72,7 @@ def test_a_whole_number_is_kept_whatever_it_comes_as(dtype):
 
 
 @pytest.mark.parametrize("value", [300, np.int64(300), [300], [1, 300], np.array([300]), np.array([1, 2, 300], np.int32)])
-def test_numbers_that_do_not_fit_are_refused_whatever_they_come_as(value):
+def test_numbers_of_any_type_that_do_not_fit_are_refused(value):
     replay = shoal.Replay(8, {"count": "int8"})
     with pytest.raises(OverflowError, match="count .* fit int8"):
         replay.add({"count": value})
@@ -87,7 +87,7 @@ def test_an_array_of_another_kind_is_refused_with_both_dtypes():
         replay.add({"count": -1})
 
 
-def test_no_slots_at_all_are_no_error(filled):
+def test_an_empty_list_of_slots_is_no_error(filled):
     before = filled.priorities()
     assert filled.get([]).batch_size == 0
     assert filled.priorities([]).shape == (0,)
@@ -95,7 +95,7 @@ def test_no_slots_at_all_are_no_error(filled):
     np.testing.assert_array_equal(filled.priorities(), before)
 
 
-def test_truth_values_are_no_slots(filled):
+def test_booleans_are_refused_as_slots(filled):
     mask = filled.priorities() > 0
     for call in (lambda: filled.get(mask), lambda: filled.update_priorities(mask, np.ones(8)), lambda: filled.get([True])):
         with pytest.raises(TypeError, match="truth values.*flatnonzero"):
@@ -103,14 +103,14 @@ def test_truth_values_are_no_slots(filled):
     assert filled.get(np.flatnonzero(mask)).batch_size == 8
 
 
-def test_an_array_that_lies_across_words_is_taken():
+def test_an_unaligned_array_is_accepted():
     replay = shoal.Replay(8, {"x": ((3,), "float32")})
     message = b"\x00" + np.arange(3, dtype=np.float32).tobytes()
     replay.add({"x": np.frombuffer(message, "<f4", count=3, offset=1)})
     assert replay.get([0])["x"].tolist() == [[0.0, 1.0, 2.0]]
 
 
-def test_a_batch_that_no_memory_holds_is_a_memory_error():
+def test_a_batch_larger_than_the_memory_is_a_memory_error():
     replay = shoal.Replay(2, {"x": ((2**20,), "float64")}, prioritized=False)
     replay.add({"x": np.zeros(2**20)})
     with pytest.raises(MemoryError):
@@ -123,7 +123,7 @@ def test_a_field_too_large_for_a_transition_is_named_with_the_most_that_fits():
         shoal.Replay(8, {"x": ((2**22,), "float32")})
 
 
-def test_a_mapping_of_columns_whose_length_is_that_of_its_rows_is_taken():
+def test_a_mapping_of_columns_whose_length_is_its_number_of_rows_is_accepted():
     class Columns:
         def __init__(self, columns):
             self.columns = columns
@@ -165,7 +165,7 @@ def test_overwritten_transitions_are_stale(filled):
     assert filled.update_priorities(batch, np.full(8, 9.0), stale="ignore") == 8
     assert filled.update_priorities(batch.indices, np.full(8, 9.0), batch.generations, stale="ignore") == 8
     np.testing.assert_array_equal(filled.priorities(), before)
-    # Indices alone mean what is there now.
+    # Indices alone mean the transitions that are there now.
     assert filled.update_priorities(batch.indices, np.full(8, 9.0)) == 0
 
 
@@ -179,7 +179,7 @@ def test_sampling_an_empty_replay_is_an_error_and_no_hang():
 
 
 @pytest.mark.parametrize("size", [0, -1, -(2**40), 2**40, 2**70])
-def test_a_batch_size_that_cannot_be_says_what_can(filled, size):
+def test_an_impossible_batch_size_is_refused_with_its_limits(filled, size):
     with pytest.raises(ValueError, match=f"batch_size is {size}; it must be between 1 and 16777216"):
         filled.sample(size)
 
@@ -246,7 +246,7 @@ def test_impossible_options_are_refused(options, words):
         shoal.Replay(**{"capacity": 100, "fields": FIELDS, **options})
 
 
-def test_a_schedule_that_is_none_is_refused_with_what_it_is():
+def test_an_invalid_schedule_of_beta_is_refused_with_its_value():
     with pytest.raises(TypeError, match=r"beta is \(0.4, 1.0, 1000000.0\); it must be a number, or"):
         shoal.Replay(100, FIELDS, beta=(0.4, 1.0, 1e6))
 
@@ -288,20 +288,20 @@ def test_a_batch_is_neither_copied_nor_sent_and_says_what_can_be(filled):
     for take in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match=r"dict\(batch\).*batch.indices, batch.generations and batch.weights"):
             take(batch)
-    names = batch.indices, batch.generations, batch.weights
-    columns, (indices, generations, _) = pickle.loads(pickle.dumps((dict(batch), names)))
+    others = batch.indices, batch.generations, batch.weights
+    columns, (indices, generations, _) = pickle.loads(pickle.dumps((dict(batch), others)))
     assert_whole(columns)
     assert filled.update_priorities(indices, np.ones(4), generations) == 0
 
 
-def test_a_name_that_nobody_has_is_not_found():
+def test_a_name_of_no_replay_is_not_found():
     with pytest.raises(FileNotFoundError, match="no shared replay `/shoal-replay-0-0-0`") as told:
         shoal.Replay.open("/shoal-replay-0-0-0")
     assert "run" not in str(told.value)
 
 
 @pytest.mark.parametrize("free", [0, 1, 2])
-def test_a_process_that_may_open_no_more_files_is_not_told_that_a_replay_is_missing_or_damaged(free):
+def test_a_process_that_may_open_no_more_files_is_not_told_that_the_replay_is_missing_or_damaged(free):
     with shoal.Replay(64, FIELDS, shared=True) as replay:
         child = os.fork()
         if child == 0:
@@ -313,7 +313,7 @@ def test_a_process_that_may_open_no_more_files_is_not_told_that_a_replay_is_miss
                 with pytest.raises(OSError, match="Too many open files") as opened:
                     shoal.Replay.open(replay.name)
                 assert opened.type is OSError
-                # Making one takes no more than two.
+                # Making a replay needs no more than two.
                 if free < 2:
                     with pytest.raises(OSError, match="Too many open files") as made:
                         shoal.Replay(64, FIELDS, shared=True)
@@ -325,7 +325,7 @@ def test_a_process_that_may_open_no_more_files_is_not_told_that_a_replay_is_miss
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_names_that_no_description_has_room_for_are_an_argument_that_is_wrong():
+def test_field_names_that_do_not_fit_the_description_are_a_value_error():
     with pytest.raises(ValueError, match="description"):
         shoal.Replay(8, {"x" * 70_000: "float32"})
 
@@ -345,6 +345,6 @@ def test_a_foreign_object_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_an_option_that_there_is_not_is_refused(shared):
+def test_an_unknown_option_is_refused(shared):
     with pytest.raises(TypeError, match="no_such_option"):
         shoal.Replay(8, {"value": "float32"}, shared=shared, no_such_option=True)

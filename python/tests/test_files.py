@@ -21,14 +21,14 @@ def saved(tmp_path):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_everything_comes_back_priorities_and_counts_too(saved, shared):
+def test_transitions_priorities_and_counts_come_back(saved, shared):
     replay, path, batch = saved
     with shoal.Replay.load(path, shared=shared) as loaded:
         for name in ["capacity", "alpha", "beta", "inserted", "sampled", "max_priority", "total_priority", "fields"]:
             assert getattr(loaded, name) == getattr(replay, name), name
         np.testing.assert_array_equal(loaded.priorities(), replay.priorities())
         assert_whole(loaded.sample(200))
-        # Names still hold, and insertion goes on where it was.
+        # A batch from before still identifies its transitions, and insertion goes on where it was.
         assert loaded.update_priorities(batch, np.ones(32)) == 0
         np.testing.assert_array_equal(loaded.add(numbered(100, 3)), replay.add(numbered(100, 3)))
 

@@ -75,7 +75,7 @@ def test_children_use_a_replay_that_other_threads_of_the_parent_are_using(shared
             replay.update_priorities(batch, np.ones(64), stale="ignore")
             assert_whole(replay.get(batch.indices))
             if not shared:
-                # It is the child's alone, however the parent's threads had left it.
+                # The copy is the child's alone, whatever the parent's threads were doing.
                 assert replay.total_priority == replay.priorities().sum()
                 replay.clear()
                 assert len(replay.add(numbered(0, 64))) == 64
@@ -99,7 +99,7 @@ def test_children_use_a_replay_in_which_a_thread_of_the_parent_waits_for_the_rat
 
         waiting = threading.Thread(target=add_four, daemon=True)
         waiting.start()
-        # Three more than were drawn from go in: there is no room for a child's.
+        # Three of the four are added and the fourth waits, so there is no room for one of a child.
         wait_until_held_back(replay, 4)
 
         def add_beside_it():
@@ -128,7 +128,7 @@ def test_children_have_a_whole_copy_of_a_tree_that_a_thread_of_the_parent_is_cha
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_children_draw_what_others_do_not(shared):
+def test_children_draw_differently_from_each_other(shared):
     with shoal.Replay(4096, FIELDS, shared=shared, seed=1) as replay:
         replay.add(numbered(0, 4096))
         receiver, sender = os.pipe()
@@ -137,7 +137,7 @@ def test_children_draw_what_others_do_not(shared):
         assert len(drawn) == CHILDREN
 
 
-def test_steps_on_their_way_stay_with_the_parent_of_a_shared_replay_and_are_copied_with_a_private_one():
+def test_pending_steps_stay_with_the_parent_of_a_shared_replay_and_are_copied_with_a_private_one():
     fields = {"observation": "float32", "reward": "float32", "terminated": "bool", "next_observation": "float32"}
     n_step = shoal.NStep(2, 1.0, truncated=None)
 

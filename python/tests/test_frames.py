@@ -1,4 +1,4 @@
-"""Stacked frames: each stored once, and shown exactly as they were handed over."""
+"""Stacked frames: each is stored once, and stacks are returned exactly as they were added."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_stacks_come_back_exactly_also_at_the_borders_of_episodes(blank_start, b
 
 
 def test_each_frame_is_stored_once():
-    """With as many frames of room as there are distinct ones, nothing is lost; with any fewer, something is."""
+    """With room for all distinct frames nothing is lost; with room for one frame fewer, something is."""
     lengths = [600, 398]
     shown = list(episodes(lengths))
     distinct = len({frame.tobytes() for row in shown for frame in (*row["observation"], *row["next_observation"])})
@@ -74,7 +74,7 @@ def test_a_million_atari_transitions_take_about_seven_gigabytes():
         },
     )
     assert replay.nbytes < 7.5 * 2**30
-    # And it is used as far as it is filled: nothing here has touched more than the header.
+    # Memory is used only as far as the replay is filled: so far only the header was touched.
     replay.close()
 
 

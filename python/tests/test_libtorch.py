@@ -1,4 +1,4 @@
-"""The libtorch engine of an installed PyTorch: taken where a run asks for it, and what is missing is said in one line."""
+"""The libtorch engine of an installed PyTorch: used if a run asks for it; if something is missing, one line says so."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ WITH_LIBTORCH = ("--set", "network.engine=torch")
 
 
 def install(place, version):
-    """What `pip` leaves of a PyTorch whose libraries nobody can load."""
+    """Create what `pip` would leave of a PyTorch whose libraries cannot be loaded."""
     (place / "torch/lib").mkdir(parents=True)
     (place / "torch/__init__.py").touch()
     (place / "torch/lib/libc10.so").write_text("no library")
@@ -23,7 +23,7 @@ def install(place, version):
 
 
 def refusal(place, expected="2.13"):
-    """What an interpreter says that finds `place` first and should load the engine for PyTorch `expected`."""
+    """The error of an interpreter that finds `place` first and is to load the engine for PyTorch `expected`."""
     program = f"""
 import sys
 sys.path.insert(0, {str(place)!r})
@@ -48,7 +48,7 @@ def test_libraries_that_cannot_be_loaded_are_named(tmp_path):
     assert f"the libraries of PyTorch in {tmp_path}/torch/lib cannot be loaded" in refusal(tmp_path)
 
 
-def is_there():
+def engine_is_there():
     try:
         _libtorch.check()
     except ImportError:
@@ -56,19 +56,19 @@ def is_there():
     return True
 
 
-@pytest.mark.skipif(is_there(), reason="the engine is there")
+@pytest.mark.skipif(engine_is_there(), reason="the engine is there")
 @pytest.mark.parametrize("asked", ["network.engine=torch", "learner.device=cuda:0"])
-def test_a_run_that_asks_for_an_engine_that_is_not_there_is_told_so_before_it_begins(folder, asked):
+def test_a_run_that_asks_for_a_missing_engine_is_refused_before_it_begins(folder, asked):
     done = run("train", "cartpole_dqn", "--set", asked)
     assert done.returncode == 1
-    # What is said of the preset is said by the build that has the engine, once.
+    # The line about the preset is printed once, by the build that has the engine.
     [error] = done.stderr.splitlines()
     assert error.startswith("error: "), done.stderr
     assert "set network.engine and learner.device to `cpu`" in error
     assert not (folder / "runs").exists()
 
 
-def test_a_build_that_should_have_the_engine_and_has_not_is_said_to_instead_of_started_for_ever(folder):
+def test_a_build_that_lacks_the_engine_that_it_should_have_is_reported_and_not_restarted_forever(folder):
     program = f"""
 import sys
 from shoal import _command, _libtorch, _native
@@ -83,7 +83,7 @@ _command.main()
     assert "was built without the libtorch engine: install the package anew" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.skipif(not is_there(), reason="this package, or this environment, is without it")
+@pytest.mark.skipif(not engine_is_there(), reason="this package, or this environment, is without it")
 def test_a_run_learns_with_the_engine_of_pytorch(folder):
     done = run("train", "cartpole_dqn", *WITH_LIBTORCH, "--set", "run.stop_env_steps=3000")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Who passes the package on passes on the texts of its licences, and of what it ships."""
+"""The package contains the texts of its licences, and of the licence of the code that it ships."""
 
 import importlib.metadata
 import pathlib

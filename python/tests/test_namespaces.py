@@ -1,4 +1,4 @@
-"""Processes of another PID namespace, such as another container's, that share /dev/shm: nobody can tell who lives there."""
+"""Processes of another PID namespace, such as another container's, share /dev/shm but cannot tell who is alive here."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_a_replay_of_another_pid_namespace_is_refused_and_its_participants_keep_
         assert_whole(replay.sample(32))
 
 
-def test_a_replay_made_in_another_pid_namespace_removes_none_of_the_living(other_pid_namespace):
+def test_a_replay_made_in_another_pid_namespace_removes_no_replay_in_use(other_pid_namespace):
     with shoal.Replay(1000, FIELDS, shared=True) as replay:
         ended = run(other_pid_namespace, "import shoal\nshoal.Replay(100, {'value': 'float32'}, shared=True).close()")
         assert ended.returncode == 0, ended.stderr
@@ -39,10 +39,10 @@ def test_a_replay_made_in_another_pid_namespace_removes_none_of_the_living(other
         assert len(replay) == 10
 
 
-def test_without_a_proc_of_its_own_a_process_shares_nothing(other_pid_namespace):
+def test_a_shared_replay_is_refused_without_a_proc_of_the_own_pid_namespace(other_pid_namespace):
     prefix = [word for word in other_pid_namespace if word != "--mount-proc"]
     ended = run(prefix, "import shoal\nshoal.Replay(100, {'value': 'float32'}, shared=True)")
     assert ended.returncode != 0 and "mount -t proc" in ended.stderr, ended.stderr
-    # What nobody else uses needs nobody to look after it.
+    # A private replay does not need to know which processes are alive.
     ended = run(prefix, "import shoal\nprint(shoal.Replay(100, {'value': 'float32'}).add({'value': 1.0}))")
     assert ended.returncode == 0, ended.stderr

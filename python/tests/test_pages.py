@@ -1,4 +1,4 @@
-"""Every command and every snippet of the documentation is run, or checked as far as it can be: a run is short, nothing is built."""
+"""Every command and every snippet of the documentation is run or checked. Runs are short, and nothing is built."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from pages.options import WATCHDOG_S, check_command
 from pages.terminal import Terminal
 
 ADAPTERS = "docs/python-adapters.md"
-#: What is not run: the page, a line that one block of it has, and why. Of a library that is missing, the statements that need it.
+#: Blocks that are not run, or only in part: the page, a line of the block, and why, or which libraries may be missing.
 EXCEPTIONS = [
     ("docs/own.md", "own train corridor.toml", "tests/own_algorithm.rs builds and calls it; here its options are read"),
     ("docs/weights.md", "from safetensors import safe_open", "torch, safetensors"),
@@ -37,7 +37,7 @@ PLACEHOLDER = re.compile(r"^[A-Z]+$|FILE|^[\w]+\.toml$")
 
 
 def exception(block):
-    """Why a block is not run, or not wholly, if so."""
+    """Why a block is not run, or only in part; `None` if all of it is run."""
     return next(
         (why for page, line, why in EXCEPTIONS if page == block.page and f"\n{line}" in f"\n{block.text}"), None
     )
@@ -56,7 +56,7 @@ def machine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outcomes(machine):
-    """What came of the Python of a page, which one interpreter runs from top to bottom."""
+    """The outcomes of the Python blocks of a page, which one interpreter runs from top to bottom."""
     known = {}
 
     def of(page):
@@ -68,7 +68,8 @@ def outcomes(machine):
 
 
 def interpreted(machine, page):
-    found, folder = [it for it in blocks.parts(page)[0] if it.language == "python"], machine.place()
+    found = [it for it in blocks.parts(page)[0] if it.language == "python"]
+    folder = machine.place()
     texts = [it.text + AFTER.get(page, "") for it in found]
     for long, short in SHORTER.items():
         texts = [text.replace(long, short) for text in texts]
@@ -79,7 +80,7 @@ def interpreted(machine, page):
         "before": SHORT_RUNS + BEFORE.get(page, ""),
     }
     result = subprocess.run(
-        # Without the folder of the program, whose modules have common names, in front of all others.
+        # `-P`: the folder of the program, whose modules have common names, must not come before all others.
         [sys.executable, "-P", Path(blocks.__file__).with_name("interpreter.py"), "outcomes.json"],
         input=json.dumps(asked),
         cwd=folder,
@@ -127,7 +128,7 @@ def test_a_part_of_a_configuration_is_accepted(machine, block):
         tables = configurations.whole(configurations.BASES[block.page], variant)
         configurations.write(terminal.folder / "configs/task.toml", tables)
         if not terminal.check(["configs/task.toml"]):
-            # Everything but what is not installed.
+            # Check everything but the environment, which is not installed.
             tables["environment"] = configurations.IMAGES
             configurations.write(terminal.folder / "configs/task.toml", tables)
             assert terminal.check(["configs/task.toml"])
@@ -150,7 +151,7 @@ def test_commands_that_the_prose_names_exist(machine, page):
         try:
             named = [it for it in commands(span) if it.program in PROGRAMS and len(it.words) > 1]
         except ValueError:
-            # A quotation mark that nothing closes: it is no command.
+            # The quotation marks are not closed, so it is no command.
             continue
         for command in named:
             try:
@@ -162,7 +163,7 @@ def test_commands_that_the_prose_names_exist(machine, page):
 
 
 def check_configuration(machine, command):
-    """That what is trained can be, wherever a page names it."""
+    """Assert that a command that trains has a valid configuration, unless it is an example."""
     words = command.of_shoal or []
     is_example = any(PLACEHOLDER.search(word) for word in words)
     if words[:1] == ["train"] and len(words) > 1 and not is_example:
@@ -170,16 +171,16 @@ def check_configuration(machine, command):
         assert result.returncode == 0 or lacks_something(result.stderr), result.stderr
 
 
-def test_each_exception_is_of_one_block():
+def test_each_exception_is_for_one_block():
     found = Counter(
         (block.page, line) for block in blocks.blocks() for _, line, _ in EXCEPTIONS if f"\n{line}" in f"\n{block.text}"
     )
     assert [(page, line) for page, line, _ in EXCEPTIONS if found[page, line] != 1] == []
 
 
-def test_each_block_says_what_it_is():
+def test_each_block_names_its_language():
     assert [str(block) for block in blocks.blocks() if block.language not in LANGUAGES] == []
 
 
-def test_what_is_made_shorter_is_still_there():
+def test_code_that_is_replaced_by_shorter_code_is_still_there():
     assert [long for long in SHORTER if not any(long in block.text for block in blocks.blocks("python"))] == []

@@ -11,7 +11,7 @@ from command_line import ENVIRONMENT
 import shoal
 import shoal.policies
 
-# Presets and what is changed in them, by names of their own.
+# Changes of presets. What follows a comma only tells the names apart.
 RUNS = {
     "cartpole_dqn": {"network": {"dueling": True}},
     "cartpole_ppo": {"algorithm": {"normalise_observations": True}},
@@ -58,7 +58,7 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
         if policy.actions is None:
             np.testing.assert_allclose(actions, expected, atol=tolerance)
         else:
-            # Of two actions of the same value, rounding decides.
+            # Rounding decides between two actions of the same value.
             assert (actions != expected).mean() <= 0.002
 
     check(policy.to_torch()(torch.from_numpy(observations)).numpy())
@@ -74,12 +74,13 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
 def test_one_observation_and_rows_of_them_give_the_same_actions(folder):
     for preset in ("cartpole_dqn", "pendulum_sac", "pendulum_ppo"):
         policy = short_run(preset).load("last")
-        # So far from all that it has seen that the means of PPO lie outside of the bounds; SAC's come so near to them that nothing is drawn.
+        # So far from all observations of training that the means of PPO lie outside the bounds. Those of SAC would come
+        # so near to the bounds that nothing is drawn.
         scale = 50 if preset == "pendulum_ppo" else 1
         rows = scale * np.random.default_rng(1).standard_normal((5, *policy.observation_shape))
         chosen = policy(rows)
         assert chosen.shape == ((5,) if policy.actions else (5, len(policy.low)))
-        # Sums of one row are rounded otherwise than those of several.
+        # The sums of one row are rounded differently from those of several rows.
         np.testing.assert_allclose([policy(row) for row in rows], chosen, atol=1e-5)
         explored = [policy(rows, explore=True) for _ in range(200)]
         assert any((other != chosen).any() for other in explored)
@@ -87,7 +88,7 @@ def test_one_observation_and_rows_of_them_give_the_same_actions(folder):
             assert all(((actions >= policy.low) & (actions <= policy.high)).all() for actions in [chosen, *explored])
 
 
-def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):
+def test_exploration_is_that_of_the_algorithm_when_the_policy_was_saved(folder):
     def explored(preset, **algorithm):
         policy = shoal.train(
             preset,
@@ -102,7 +103,7 @@ def test_exploring_is_what_the_algorithm_did_when_the_policy_was_saved(folder):
         return policy, policy(rows), policy(rows, explore=True)
 
     _, best, drawn = explored("cartpole_dqn", epsilon_start=0.2, epsilon_end=0.2)
-    # Half of what is drawn by chance is the best as well.
+    # Half of the random actions are the best one as well.
     assert 0.86 < (best == drawn).mean() < 0.94
     policy, best, drawn = explored("pendulum_td3", exploration_noise_std=0.05)
     inside = np.abs(best) < 0.7 * policy.high
@@ -121,7 +122,7 @@ def test_observations_that_do_not_fit_are_refused(folder):
     policy = short_run("catch_dqn").load()
     seen = np.zeros(policy.observation_shape, np.uint16)
     assert policy(seen) == policy(seen.astype(np.uint8))
-    # As a byte that would be 44.
+    # 300 as a byte would be 44.
     with pytest.raises(ValueError, match="do not fit uint8"):
         policy(seen + np.uint16(300))
     with pytest.raises(ValueError, match="uint8, not int64"):
@@ -131,10 +132,8 @@ def test_observations_that_do_not_fit_are_refused(folder):
 def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
     run = shoal.train("cartpole_dqn", quiet=True)
     policy = run.load()
-    mine, gymnasiums = (
-        shoal.evaluate(policy, episodes=20),
-        shoal.evaluate(policy, gymnasium.make("CartPole-v1"), episodes=20),
-    )
+    mine = shoal.evaluate(policy, episodes=20)
+    gymnasiums = shoal.evaluate(policy, gymnasium.make("CartPole-v1"), episodes=20)
     assert len(mine.returns) == 20 and mine.return_mean > 400 and gymnasiums.return_mean > 400
     assert mine.ci95[0] <= mine.return_mean <= mine.ci95[1]
     with pytest.raises(shoal.PolicyError, match="Acrobot-v1"):
@@ -143,7 +142,8 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
 
 def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    policy, newer = short_run("cartpole_dqn").load("last"), short_run("cartpole_ppo").load("last")
+    policy = short_run("cartpole_dqn").load("last")
+    newer = short_run("cartpole_ppo").load("last")
     assert policy.updates != newer.updates
     policy.path.write_bytes(newer.path.read_bytes())
     with pytest.raises(shoal.PolicyError, match=f"of {newer.updates} updates: load them again"):
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_refused_by_its_name(folder):
         shoal.load("absent")
 
 
-# Algorithms and what is changed of them.
+# Settings of algorithms.
 ALGORITHMS = {
     "dqn": {},
     "ppo": {"algorithm": {"name": "ppo", "normalise_observations": True}},
@@ -168,7 +168,7 @@ ALGORITHMS = {
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_single_number_is_observed_by_modules_of_pytorch_too(folder, algorithm):
+def test_modules_of_pytorch_take_observations_that_are_single_numbers(folder, algorithm):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     task = (
         ENVIRONMENT.replace("(2,)", "()")
@@ -222,7 +222,7 @@ def test_a_copy_of_a_policy_is_loaded_from_its_file(folder):
 
 
 class Endless(gymnasium.Env):
-    """Never ends an episode, and counts those of its class that are not closed."""
+    """Never ends an episode. `is_open` counts the environments of this class that are not closed."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -241,14 +241,14 @@ class Endless(gymnasium.Env):
         Endless.is_open -= 1
 
 
-def test_an_episode_that_does_not_end_is_cut_off_and_counts_as_far_as_it_came(folder, monkeypatch):
+def test_an_episode_that_does_not_end_is_cut_off_and_its_return_until_then_counts(folder, monkeypatch):
     policy = short_run("cartpole_dqn").load("last")
     assert shoal.policies._EPISODE_LIMIT_STEPS == 100_000, "the default of evaluator.episode_limit_steps"
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 50)
     assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
 
 
-def test_an_environment_is_made_of_a_class_or_function(folder, monkeypatch):
+def test_an_environment_is_made_by_a_class_or_function(folder, monkeypatch):
     policy = short_run("cartpole_dqn").load("last")
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 5)
     monkeypatch.setattr(Endless, "is_open", 0)

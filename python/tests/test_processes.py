@@ -77,7 +77,7 @@ def test_a_replay_opened_as_its_file_is_called_is_the_same_one():
     assert not objects()
 
 
-def test_the_last_to_leave_removes_it():
+def test_the_last_process_to_leave_removes_the_replay():
     replay = shoal.Replay(100, FIELDS, shared=True)
     name = replay.name
     other = shoal.Replay.open(name)
@@ -92,7 +92,7 @@ def test_the_last_to_leave_removes_it():
         shoal.Replay.open(name)
 
 
-def test_what_killed_processes_had_added_stays_and_everything_goes_on():
+def test_transitions_of_killed_processes_stay_and_the_others_go_on():
     context = multiprocessing.get_context("fork")
     with shoal.Replay(4096, FIELDS, shared=True, participants=8) as replay:
         replay.add(numbered(0, 64))
@@ -109,7 +109,8 @@ def test_what_killed_processes_had_added_stays_and_everything_goes_on():
             for child in children:
                 child.join()
                 assert child.exitcode == -signal.SIGKILL, "it failed before it was killed"
-            # Nobody hangs, no sum shows half an operation, nothing is torn, and the places of the dead can be used.
+            # Nothing hangs, no sum shows half an operation, no row is torn, and the places of killed processes can be
+            # used.
             assert replay.total_priority == replay.priorities().sum()
             replay.add(numbered(round_, 64))
             assert_whole(replay.sample(256))
@@ -121,9 +122,9 @@ def test_what_killed_processes_had_added_stays_and_everything_goes_on():
     assert not objects()
 
 
-def test_whoever_only_looks_repairs_after_the_killed_too():
+def test_a_process_that_only_reads_repairs_after_a_killed_one():
     context = multiprocessing.get_context("fork")
-    # So large that whoever adds them writes them for much of its time.
+    # So large that a process that adds them spends much of its time writing them.
     rows = {"value": np.ones((64, 4096), np.float32)}
 
     def add_for_ever(ready):
@@ -146,7 +147,7 @@ def test_whoever_only_looks_repairs_after_the_killed_too():
             np.testing.assert_array_equal(replay.get(np.arange(256))["value"], 1)
 
 
-def test_a_stopped_process_stops_nobody():
+def test_a_stopped_process_does_not_stop_the_others():
     context = multiprocessing.get_context("fork")
     with shoal.Replay(4096, FIELDS, shared=True) as replay:
         replay.add(numbered(0, 64))
@@ -197,7 +198,7 @@ def test_more_participants_than_places_are_refused():
         assert len(replay) == 3
 
 
-def test_what_processes_left_that_were_all_killed_is_removed_by_the_next():
+def test_the_replay_of_killed_processes_is_removed_by_the_next_process_that_makes_one():
     context = multiprocessing.get_context("fork")
 
     def leave(sender):
@@ -256,7 +257,7 @@ def test_a_child_gets_a_private_replay_of_its_own():
 
 
 def test_ctrl_c_ends_a_wait():
-    # A shell without job control starts what it leaves in the background with Ctrl+C ignored.
+    # A shell without job control starts its background processes with Ctrl+C ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     replay = shoal.Replay(100, FIELDS, rate_limiter=shoal.RateLimiter(min_size=10))
     try:

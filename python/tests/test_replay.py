@@ -101,12 +101,12 @@ def test_errors_given_with_new_transitions_count_for_the_largest(replay):
     np.testing.assert_allclose(replay.priorities(replay.add(numbered(2, 1))), 3.0**0.6, rtol=1e-4)
 
 
-def test_options_are_told_as_they_were_given():
+def test_options_are_returned_as_they_were_given():
     replay = shoal.Replay(8, FIELDS, alpha=0.7, beta=0.3)
     assert (replay.alpha, replay.beta, replay.capacity, replay.prioritized) == (0.7, 0.3, 8, True)
 
 
-def test_uniform_replays_draw_everything_alike():
+def test_uniform_replays_draw_all_transitions_equally_often():
     replay = shoal.Replay(8, FIELDS, prioritized=False, seed=2)
     replay.add(numbered(0, 8))
     batch = replay.sample(8000)
@@ -149,7 +149,7 @@ def test_the_same_seed_draws_the_same():
     np.testing.assert_array_equal(draw(), draw())
 
 
-def test_clear_empties_and_makes_old_names_stale(replay):
+def test_clear_empties_the_replay_and_makes_old_batches_stale(replay):
     replay.add(numbered(0, 64))
     batch = replay.sample(4)
     replay.clear()

@@ -1,4 +1,4 @@
-"""Training from Python: `shoal.train`, `shoal.start`, and what a run tells."""
+"""Training from Python: `shoal.train`, `shoal.start` and `shoal.Run`."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ ENDLESS = {"stop_eval_return": "none", "stop_env_steps": 10**12}
 
 
 class Task:
-    """Of a module that can be imported."""
+    """Stands for an environment, in a module that can be imported."""
 
 
 def test_a_run_is_trained_and_tells_what_it_did(folder):
@@ -69,12 +69,12 @@ def test_a_configuration_may_be_a_dictionary(folder):
     assert not list((folder / "runs").glob("*.toml"))
 
 
-def test_an_environment_without_a_preset_is_trained_by_an_algorithm_that_is_named(folder):
+def test_an_environment_without_a_preset_is_trained_by_the_given_algorithm(folder):
     run = shoal.train("gymnasium:CartPole-v1", algorithm="ppo", run=SHORT, quiet=True)
     assert run.reason == "step limit"
 
 
-def test_a_class_of_the_program_is_trained_in(folder):
+def test_a_class_of_a_script_is_an_environment_to_train_in(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT
         + textwrap.dedent("""
@@ -95,7 +95,7 @@ def test_a_class_of_the_program_is_trained_in(folder):
     assert result.stdout == "step limit\n", result.stderr
 
 
-def test_what_cannot_be_trained_is_said_before_anything_starts(folder):
+def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
     with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
@@ -121,7 +121,7 @@ def test_what_cannot_be_trained_is_said_before_anything_starts(folder):
 
 
 def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):
-    # As one that comes between the interpreter's look for signals and a call that waits: nothing ends that call.
+    # Like a signal between the interpreter's check for signals and a call that waits: it does not interrupt the call.
     code = """
 import signal, threading, time, shoal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -136,7 +136,7 @@ except KeyboardInterrupt:
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     parent.stdout.readline()
-    # Until it waits.
+    # Until the parent waits for the run.
     time.sleep(1)
     parent.send_signal(signal.SIGINT)
     assert parent.communicate(timeout=WATCHDOG_S)[0] == "interrupted\n"
@@ -144,7 +144,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_ends_with_the_process_that_started_it(folder, way):
-    # Who started the tests may ignore the signal, and the limit of the preset would end the run too.
+    # The process that started the tests may ignore SIGINT, and the limit of the preset would end the run as well.
     code = """
 import signal, shoal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -167,14 +167,14 @@ shoal.train("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 1
     assert (run_folder / "weights/last.safetensors").exists(), "it ended in order"
 
 
-def test_a_killed_supervisor_is_told_as_such(folder):
+def test_a_killed_supervisor_is_reported_as_killed(folder):
     run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
     os.kill(run.pid, signal.SIGKILL)
     with pytest.raises(shoal.RunError, match="SIGKILL"):
         run.wait()
 
 
-def test_a_run_ends_with_its_program_though_that_had_forked_others(folder):
+def test_a_run_ends_with_its_program_even_if_the_program_has_forked_others(folder):
     code = """
 import multiprocessing, time, shoal
 run = shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 10**12}, quiet=True)
@@ -220,7 +220,7 @@ def test_what_an_environment_leaves_behind_is_not_waited_for(folder):
     assert left and run.reason == "step limit"
 
 
-def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_temporary_file(folder):
+def test_modules_are_looked_for_in_the_working_folder_and_not_beside_a_temporary_file(folder):
     (folder / "task.py").write_text(ENVIRONMENT)
     run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
     assert f'python_path = "{folder}"' in (run.folder / "config.toml").read_text()
@@ -244,14 +244,14 @@ def test_modules_are_looked_for_where_the_program_works_and_not_beside_a_tempora
         ({"a b": (1, "c")}, '{"a b" = [1, "c"]}'),
     ],
 )
-def test_values_are_written_as_toml_has_them(value, written):
+def test_values_are_written_as_toml(value, written):
     from shoal._configuration import _toml
 
     assert _toml(value) == written
     tomllib.loads(f"value = {written}")
 
 
-def test_of_a_line_that_is_drawn_anew_the_newest_is_kept():
+def test_only_the_newest_text_of_a_line_that_is_drawn_again_is_kept():
     run = object.__new__(shoal.Run)
     run._text = bytearray(b"training\n")
     for step in range(1000):
@@ -275,7 +275,7 @@ def test_a_failed_run_says_why(folder):
         )
 
 
-def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):
+def test_a_policy_is_evaluated_even_if_a_later_run_is_the_latest(folder):
     shoal.train("cartpole_dqn", run=SHORT, quiet=True)
     policy = shoal.load("runs/latest")
     shoal.train("acrobot_dqn", run=SHORT, quiet=True)
@@ -283,7 +283,7 @@ def test_a_policy_is_evaluated_though_a_later_run_is_the_latest(folder):
     assert shoal.evaluate(policy.path, episodes=3).return_mean > 0
 
 
-def test_the_preset_of_the_algorithm_is_taken_and_none_of_another(folder):
+def test_a_preset_of_another_algorithm_is_not_used(folder):
     assert "cartpole_ppo" in shoal.train("CartPole-v1", algorithm="ppo", run=SHORT, quiet=True).text
     run = shoal.train("Acrobot-v1", algorithm="ppo", run=SHORT, quiet=True)
     assert "ppo on Acrobot-v1" in run.text and "Acrobot" in run.folder.name
@@ -311,7 +311,7 @@ def test_arguments_of_an_environment_are_a_dictionary(folder):
     assert run.reason == "step limit"
 
 
-def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder):
+def test_dictionary_observations_are_flattened_as_in_the_run(folder):
     (folder / "task.py").write_text(
         ENVIRONMENT.replace("observation_space = ", "observation_space = gymnasium.spaces.Dict(a=")
         .replace("numpy.float32)\n    action_space", "numpy.float32))\n    action_space")
@@ -335,7 +335,7 @@ def test_dictionaries_that_are_observed_are_flattened_as_the_run_saw_them(folder
         shoal.evaluate(policy, task.Corridor(), episodes=0)
 
 
-def test_a_run_is_stopped_by_a_program_that_holds_signals_back(folder):
+def test_a_run_is_stopped_by_a_program_that_blocks_signals(folder):
     code = """
 import signal, shoal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -347,7 +347,7 @@ print(shoal.start("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_ste
     assert result.stdout == "interrupted\n", result.stderr
 
 
-def test_a_run_goes_on_though_nobody_can_be_shown_what_it_says(folder, monkeypatch):
+def test_a_run_goes_on_if_its_output_cannot_be_shown(folder, monkeypatch):
     def fail(_=None):
         raise ValueError("I/O operation on closed file")
 
@@ -378,7 +378,7 @@ def test_a_closed_standard_error_keeps_no_run_from_training(folder, monkeypatch,
     assert shoal.train("cartpole_dqn", run=SHORT, quiet=quiet).reason == "step limit"
 
 
-def test_folders_of_modules_are_added_to_that_of_a_class(folder):
+def test_python_path_is_added_to_the_folder_of_a_class(folder):
     (folder / "tasks").mkdir()
     (folder / "lib").mkdir()
     (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
@@ -402,7 +402,7 @@ print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "l
     assert f'python_path = "{folder}/tasks:{folder}/lib"' in written
 
 
-def test_folders_of_modules_are_looked_into_for_a_class_of_a_script_too(folder):
+def test_python_path_is_used_for_a_class_of_a_script(folder):
     (folder / "lib").mkdir()
     (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
     task = ENVIRONMENT.replace("self.at = 0", "import lengths; self.at, self.length = 0, lengths.LENGTH")
@@ -421,7 +421,7 @@ if __name__ == "__main__":
     assert result.stdout == "step limit\n", result.stderr
 
 
-def test_a_class_in_a_script_without_its_ending_is_refused_with_what_to_do(folder):
+def test_a_class_in_a_script_without_the_ending_py_is_refused_with_the_next_step(folder):
     (folder / "task").write_text(
         ENVIRONMENT + "\nif __name__ == '__main__':\n    import shoal\n    shoal.train(Corridor, algorithm='dqn')\n"
     )

@@ -1,4 +1,4 @@
-"""The searches for hyper-parameters in `examples/` find something, and what they give up leaves nothing behind."""
+"""The searches for hyper-parameters in `examples/` find something, and pruned trials leave nothing behind."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-# Low learning rates learn nothing in so few steps, and a short search of the whole range may find no others.
+# Low learning rates learn nothing in so few steps, and a short search of the whole range may try no others.
 ALL_RATES, GOOD_RATES = "1e-5, 1e-2", "1e-3, 4e-3"
 
 

@@ -31,7 +31,7 @@ STEP = {
 @pytest.mark.parametrize(
     "n_step", [None, shoal.NStep(3), shoal.NStep(2, 0.9, next_fields=(), truncated=None, discount="discount")]
 )
-def test_whoever_opens_or_loads_a_replay_sees_how_its_steps_become_transitions(tmp_path, n_step):
+def test_an_opened_or_loaded_replay_tells_how_its_steps_become_transitions(tmp_path, n_step):
     with shoal.Replay(100, STEP_FIELDS, n_step=n_step, shared=True) as replay:
         replay.save(tmp_path / "replay")
         with shoal.Replay.open(replay.name) as opened:
@@ -40,7 +40,7 @@ def test_whoever_opens_or_loads_a_replay_sees_how_its_steps_become_transitions(t
 
 
 def play(replay, lengths, n_environments, gamma=0.9, steps=40, truncates=False):
-    """Episodes of these lengths in every environment; returns the steps taken, per environment."""
+    """Add `steps` steps per environment, in episodes of these lengths; returns the steps of each environment."""
     taken = [[] for _ in range(n_environments)]
     position = [0] * n_environments
     for step in range(steps):
@@ -87,7 +87,7 @@ def test_n_step_transitions_are_those_worked_out_by_hand(n, truncates):
                     break
             last = following[-1]
             if len(following) < n and not (last[3] or last[4]):
-                continue  # Still on its way.
+                continue  # Not complete yet.
             expected += 1
             row = found[(step[0],)]
             assert row[1] == step[1]
@@ -152,14 +152,14 @@ def test_a_reader_that_waits_goes_on_when_another_thread_has_added():
     np.testing.assert_array_equal(batches[0]["x"], np.ones(8))
 
 
-def test_priorities_of_steps_are_refused_where_transitions_are_made_of_several():
+def test_priorities_are_refused_for_steps_of_n_step_transitions():
     replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, 0.9, discount="discount"))
     with pytest.raises(ValueError, match="add without priorities"):
         replay.add(STEP, [1.0])
     assert replay.inserted == 0
 
 
-def test_a_limiter_of_few_samples_has_a_band_of_its_own():
+def test_the_default_error_band_is_at_least_one_sample():
     replay = shoal.Replay(100, {"value": "float32"}, rate_limiter=shoal.RateLimiter(samples_per_insert=0.01))
     replay.add({"value": np.arange(20)})
 
@@ -176,7 +176,7 @@ def test_steps_before_an_early_reset_are_no_part_of_a_transition_after_it():
 
 
 class Counting(gymnasium.Env):
-    """Shows how many steps it has done, after 100 for each episode before, and ends after `length` of them."""
+    """Observes 100 times the number of the episode plus its steps so far. An episode ends after `length` steps."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (), np.float64)
     action_space = gymnasium.spaces.Discrete(2)
@@ -188,7 +188,8 @@ class Counting(gymnasium.Env):
         return np.array(100.0 * self.begun + self.step_count)
 
     def reset(self, *, seed=None, options=None):
-        self.begun, self.step_count = self.begun + 1, 0
+        self.begun += 1
+        self.step_count = 0
         return self.shown(), {}
 
     def step(self, action):
@@ -199,38 +200,40 @@ class Counting(gymnasium.Env):
 @pytest.mark.parametrize("lengths", [(5, 3), (4, 4)], ids=["one after the other", "at the same time"])
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_no_transition_of_a_vector_environment_reaches_into_the_next_episode(mode, lengths):
-    """As docs/python-replay.md has it."""
+    """The steps are added as docs/python-replay.md shows."""
     environments = SyncVectorEnv([lambda length=length: Counting(length) for length in lengths], autoreset_mode=mode)
     replay = shoal.Replay(1000, STEP_FIELDS, n_step=shoal.NStep(2, 0.5, discount="discount"))
     observations, _ = environments.reset()
     had_ended = np.zeros(2, bool)
     for _ in range(40):
         following, rewards, terminated, truncated, info = environments.step(np.zeros(2, np.int64))
-        ended, behind = terminated | truncated, following
+        ended = terminated | truncated
+        next_observations = following
         if mode == AutoresetMode.SAME_STEP and ended.any():
-            behind = following.copy()
-            behind[ended] = np.stack(info["final_obs"][ended])
+            next_observations = following.copy()
+            next_observations[ended] = np.stack(info["final_obs"][ended])
         steps = {
             "observation": observations,
             "action": np.zeros(2, np.int64),
             "reward": rewards,
             "terminated": terminated,
             "truncated": truncated,
-            "next_observation": behind,
+            "next_observation": next_observations,
         }
         rows = np.flatnonzero(~had_ended)
         replay.add({name: column[rows] for name, column in steps.items()}, streams=rows)
-        observations, had_ended = following, ended if mode == AutoresetMode.NEXT_STEP else np.zeros(2, bool)
+        observations = following
+        had_ended = ended if mode == AutoresetMode.NEXT_STEP else np.zeros(2, bool)
     got = replay.get(np.arange(len(replay)))
     first, last = got["observation"], got["next_observation"]
     assert len(replay) > 50 and set(np.unique(last - first)) == {1.0, 2.0}
     np.testing.assert_array_equal(first // 100, last // 100)
-    # Only what ends an episode is shorter.
+    # A transition of fewer steps ends an episode.
     assert got["terminated"][last - first == 1.0].all()
     np.testing.assert_array_equal(got["reward"], np.where(last - first == 1.0, 1.0, 1.5))
     assert set(last[got["terminated"]] % 100) == set(map(float, lengths))
 
 
-def test_no_rows_at_all_are_no_error():
+def test_adding_no_rows_is_no_error():
     replay = shoal.Replay(16, STEP_FIELDS, n_step=shoal.NStep(2, discount="discount"))
     assert len(replay.add({name: np.array([value])[:0] for name, value in STEP.items()}, streams=[])) == 0

@@ -30,7 +30,7 @@ def test_targets_fall_on_the_leaves_that_a_running_sum_says(capacity, ascending)
     np.testing.assert_array_equal(tree.find(targets), np.searchsorted(sums, targets, side="right"))
 
 
-def test_the_whole_total_is_a_target_too():
+def test_the_total_itself_is_a_target():
     tree, _ = full(100)
     assert list(tree.find([0.0, tree.total])) == [0, 99]
 
@@ -56,11 +56,11 @@ def test_the_total_is_the_sum_of_the_leaves_after_a_million_updates_of_six_decad
     tree.update(np.arange(4096), np.full(4096, 0.001, np.float32))
     leaves = tree.priorities()
     assert tree.total == leaves.sum()
-    # And so is every sum below it: each leaf is found where it should be, the last as well as the first.
+    # All inner sums are exact as well: each leaf is found where it should be, the last as well as the first.
     np.testing.assert_array_equal(tree.find(np.cumsum(leaves) - leaves / 2), np.arange(4096))
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing():
+def test_wrong_arguments_are_refused_and_change_nothing():
     tree, priorities = full(8)
     for indices, values, error, says in [
         ([3, 8], [1, 1], IndexError, "index 8"),
@@ -96,7 +96,7 @@ def test_threads_may_find_while_others_update():
         random = np.random.default_rng(3)
         try:
             while not stop.is_set():
-                # A total that shrinks meanwhile may leave a target beyond it, which is refused.
+                # Only targets in the lower half: the total may shrink meanwhile, and a target beyond it is refused.
                 assert set(tree.find(random.random(64) * tree.total * 0.5)) <= set(range(1000))
         except BaseException as failure:
             failures.append(failure)

@@ -1,4 +1,4 @@
-"""What type checkers are told is what the code has."""
+"""The stubs agree with the code."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1]
 
 
-def test_the_types_are_those_of_the_code():
+def test_the_stubs_agree_with_the_code():
     pytest.importorskip("mypy", reason="mypy is not installed")
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""Nobody waits for what cannot come: calls that can never pass are refused, and whoever waits can be released."""
+"""Calls that can never go on are refused, and calls that wait can be released."""
 
 import multiprocessing
 import os
@@ -73,7 +73,7 @@ def feeder():
         process.join()
 
 
-def test_stop_releases_whoever_waits_in_any_process(feeder):
+def test_stop_releases_waiting_calls_in_any_process(feeder):
     process, replay = feeder
     replay.sample(1, timeout=60)
     wait_until_held_back(replay)
@@ -82,7 +82,7 @@ def test_stop_releases_whoever_waits_in_any_process(feeder):
     assert process.exitcode == 7
     with pytest.raises(shoal.StoppedError, match="stop"):
         replay.add(numbered(0, 1))
-    # What is there can still be drawn and read.
+    # Transitions in the replay can still be drawn and read.
     assert_whole(replay.get([0]))
 
 
@@ -107,7 +107,7 @@ def test_closing_releases_the_threads_of_this_process(shared):
     assert isinstance(waiting.ended_with(), shoal.StoppedError)
 
 
-def test_a_thread_that_did_not_wait_in_what_was_closed_is_told_the_same():
+def test_closing_also_ends_a_thread_that_does_not_wait():
     replay = shoal.Replay(100, FIELDS)
     feeding = Call(lambda: add_for_ever(replay))
     wait_for("the first rows", lambda: replay.inserted > 0)
@@ -130,8 +130,9 @@ def is_gone_once_closed():
     return is_gone
 
 
-def test_a_shared_replay_is_gone_once_close_returns_though_a_thread_waited_in_it():
-    # On a busy machine the thread may need longer than `close` waits for it, and it may be out first by luck.
+def test_a_shared_replay_is_gone_once_close_returns_even_if_a_thread_waited_in_it():
+    # On a busy machine the thread may need longer than `close` waits for it, so not all attempts succeed. By luck it may
+    # also be out before `close` waits, so one success is not enough.
     assert sum(is_gone_once_closed() for _ in range(5)) >= 3
 
 
@@ -148,7 +149,7 @@ def test_a_signal_handler_closes_the_replay_in_which_its_own_thread_waits():
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_feeders_are_released_when_whoever_drew_has_gone(feeder, killed):
+def test_feeders_are_released_when_the_process_that_drew_has_gone(feeder, killed):
     process, replay = feeder
 
     def learn():
@@ -179,7 +180,7 @@ def test_ctrl_c_ends_a_clear_beside_an_add_that_waits():
     waiting = Call(lambda: add_for_ever(replay))
     wait_until_held_back(replay)
     try:
-        # Whether it is done or interrupted: it ends.
+        # `clear` ends, either because it is done or because it is interrupted.
         timer = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
         try:
@@ -195,13 +196,13 @@ def test_ctrl_c_ends_a_clear_beside_an_add_that_waits():
 
 def test_clear_is_done_beside_an_add_that_waits():
     replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
-    # While nothing is drawn three go in, and the fourth waits.
+    # As long as nothing is drawn, three are added and the fourth waits.
     waiting = Call(lambda: [replay.add(numbered(number, 1)) for number in range(4)])
     wait_until_held_back(replay, 3)
     assert waiting.thread.is_alive() and replay.inserted == 3
     clearing = Call(replay.clear)
     assert clearing.ended_with() is None
-    # The one that waited goes on in the empty replay.
+    # The call that waited goes on in the empty replay.
     assert waiting.ended_with() is None
     left = replay.get(np.arange(len(replay)))
     assert left["action"].tolist() == [3]

@@ -1,4 +1,4 @@
-"""Transitions that carry their number in every field, so that a torn one shows."""
+"""Transitions that carry their number in every field, so that a torn one is recognised."""
 
 import time
 
@@ -27,7 +27,7 @@ def numbered(first, count):
 
 
 def assert_whole(batch):
-    """Every row carries one number in all its fields."""
+    """Assert that every row carries one number in all its fields."""
     number = batch["action"]
     np.testing.assert_array_equal(batch["observation"], np.repeat(number[:, None], 3, axis=1))
     np.testing.assert_array_equal(batch["reward"], number)
@@ -36,10 +36,10 @@ def assert_whole(batch):
 
 
 def wait_until_held_back(replay, inserted=1):
-    """Wait until so many rows were added, as by somebody who has begun, and then no more, since nothing is sampled."""
+    """Wait until `inserted` rows were added, and then no more: whoever adds them is held back."""
     wait_for("the first rows", lambda: replay.inserted >= inserted)
     before = None
     while replay.inserted != before:
         before = replay.inserted
-        # Long enough for whoever is between two rows on a machine that is busy.
+        # Long enough for another row to be added on a busy machine.
         time.sleep(0.5)

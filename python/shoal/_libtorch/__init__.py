@@ -1,4 +1,4 @@
-"""The native part of the package once more, with the libtorch engine in it: it runs on the libraries of an installed PyTorch."""
+"""A second build of the native module, with the libtorch engine. It runs on the libraries of an installed PyTorch."""
 
 import ctypes
 import importlib.metadata
@@ -6,12 +6,12 @@ import importlib.util
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-#: The libraries of PyTorch, each after those that it needs. The one for CUDA registers itself when it is loaded.
+#: Libraries of PyTorch, each after the ones that it needs. The library for CUDA registers itself when it is loaded.
 LIBRARIES = ("libc10.so", "libtorch_cpu.so", "libtorch_cuda.so", "libtorch.so")
 
 
 def load():
-    """The module, or an `ImportError` that says why there is none. Nothing of PyTorch's Python is imported."""
+    """Load the module without importing PyTorch's Python code. `ImportError` says why it cannot be loaded."""
     expected = _expected()
     libraries = _installed(expected)
     try:
@@ -25,12 +25,12 @@ def load():
 
 
 def check():
-    """Raise the `ImportError` of `load`, as far as can be said without loading anything."""
+    """Raise the `ImportError` that `load` would raise, as far as that is known without loading anything."""
     _installed(_expected())
 
 
 def _expected():
-    """Major and minor version of the libtorch that it was built for."""
+    """The major and minor version of PyTorch that the module was built for."""
     try:
         return (FOLDER / "version").read_text().strip()
     except FileNotFoundError:
@@ -43,7 +43,7 @@ def _installed(expected):
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         raise ImportError(f"the libtorch engine needs PyTorch {expected}: {install}") from None
-    # Its C++ interface changes with every minor version.
+    # PyTorch's C++ interface changes with every minor version.
     if version.split(".")[:2] != expected.split("."):
         raise ImportError(f"the libtorch engine needs PyTorch {expected}, and {version} is installed: {install}")
     found = importlib.util.find_spec("torch")

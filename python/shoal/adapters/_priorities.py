@@ -1,8 +1,8 @@
-"""Prioritized sampling of items that another library stores: Shoal's sum tree, and nothing else of the replay.
+"""Prioritized sampling of items that another library stores, with the sum tree of a Shoal replay.
 
-A library that keeps its own rows names them by numbers of its own. Here each of them has a slot in a replay whose only
-field is that number: the first time an item gets a priority its row is added, and it keeps the slot for ever, so that
-whatever order a library fills its storage in, an item that was never written cannot be drawn.
+The library numbers its items. The replay stores nothing but these numbers: an item's number is added when the item
+first gets a priority, and keeps its slot forever. So an item that was never written cannot be drawn, in whatever order
+the library fills its storage.
 """
 
 from typing import Any, NamedTuple
@@ -22,10 +22,13 @@ class Draw(NamedTuple):
 
 
 class Priorities:
-    """Priorities of the items 0 to `capacity` - 1: `(error + epsilon) ** alpha`, of those that have been given one."""
+    """Priorities of the items 0 to `capacity` - 1: `(error + epsilon) ** alpha` for each item with an error."""
 
     def __init__(self, capacity: int, *, alpha: float, epsilon: float, seed: int | None = None) -> None:
-        self.capacity, self.alpha, self.epsilon, self._seed = capacity, alpha, epsilon, seed
+        self.capacity = capacity
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self._seed = seed
         self.clear()
 
     def clear(self) -> None:
@@ -49,7 +52,10 @@ class Priorities:
         return self._max_error
 
     def update(self, items: ArrayLike, errors: ArrayLike | None = None) -> None:
-        """Set the errors of items, to `max_error` without `errors`. The last of an item counts."""
+        """Set the errors of `items`: to `max_error` without `errors`. If an item occurs twice, its last error counts.
+
+        `ValueError`: an error is negative or not finite. Nothing is changed then.
+        """
         items = np.atleast_1d(np.asarray(items, dtype=np.int64))
         values = self.max_error if errors is None else np.asarray(errors, dtype=np.float64)
         values = np.broadcast_to(values, items.shape)
@@ -57,7 +63,7 @@ class Priorities:
             return
         if not (np.isfinite(values).all() and (values >= 0.0).all()):
             raise ValueError(f"Errors must be finite and not negative: the least here is {values.min()}.")
-        # The first of each item in the reversed list is its last one.
+        # `np.unique` finds the first occurrence of an item: in the reversed array, its last one.
         unique, last = np.unique(items[::-1], return_index=True)
         values = values[::-1][last]
         slots = self._slots[unique]
@@ -70,12 +76,12 @@ class Priorities:
         self._max_error = max(self._max_error, float(values.max()))
 
     def sample(self, count: int, beta: float) -> Draw:
-        """Draw `count` items with the weights `(N P(i)) ** -beta`, divided by their largest."""
+        """Draw `count` items, with weights `(N P(i)) ** -beta` divided by the largest of them."""
         batch = self._replay.sample(count, beta=beta)
         return Draw(batch["item"], batch.weights)
 
     def probabilities(self, items: ArrayLike) -> NDArray[np.float64]:
-        """P(i) of these items; zero for one that has no priority."""
+        """The probability P(i) of each of `items`; zero for an item without a priority."""
         slots = self._slots[np.asarray(items, dtype=np.int64)]
         if len(self) == 0:
             return np.zeros(slots.shape)
@@ -83,7 +89,7 @@ class Priorities:
         return np.where(slots >= 0, values, 0.0) / self._replay.total_priority
 
     def values(self) -> NDArray[np.float64]:
-        """What the tree holds for all items: `(error + epsilon) ** alpha`, or zero."""
+        """What the tree holds for each item: `(error + epsilon) ** alpha`, or zero for an item without a priority."""
         return self.probabilities(np.arange(self.capacity)) * self._replay.total_priority
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,7 +111,7 @@ class Priorities:
         self._max_error = state["max_error"]
 
     def _errors(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The errors that gave these values in the tree; any, where alpha is zero."""
+        """The errors from which the tree got these values. If alpha is zero, all errors give the same: it returns ones."""
         if self.alpha == 0:
             return np.ones_like(values)
         return np.maximum(values ** (1.0 / self.alpha) - self.epsilon, 0.0)

@@ -1,7 +1,7 @@
 """Prioritized vector replay for Tianshou 2: Tianshou stores the transitions, Shoal's sum tree draws them.
 
-Tianshou forms n-step returns when it samples: it walks over the whole columns `rew` and `done` along `next`, which must
-lie in one ring per environment in its own memory. So the storage stays Tianshou's, and only the sampler is Shoal's.
+Tianshou computes n-step returns when it samples: it follows `next` through the columns `rew` and `done`, which must lie
+in its own memory, in one ring buffer per environment. So the storage is Tianshou's, and only the sampler is Shoal's.
 """
 
 from typing import Any, cast
@@ -17,12 +17,12 @@ from ._priorities import Priorities
 
 
 class ShoalVectorReplayBuffer(VectorReplayBuffer):
-    """Stands in for `PrioritizedVectorReplayBuffer`, with the same arguments.
+    """A replacement for `PrioritizedVectorReplayBuffer`, with the same arguments.
 
     `alpha` and `beta` are the exponents of priorities and importance weights. Weights are `(N P(i)) ** -beta`, divided
-    by the largest of the batch if `weight_norm` is true. `epsilon` is added to each error before the exponent. With
-    `buffer_num=1` it serves one environment. The other arguments are those of Tianshou's `ReplayBuffer`, whose
-    `random_seed` seeds this sampler too.
+    by the largest of the batch if `weight_norm` is true. `epsilon` is added to each error before it is raised to
+    `alpha`. `buffer_num=1` is for one environment. The other arguments are those of Tianshou's `ReplayBuffer`.
+    `random_seed` also seeds this sampler.
     """
 
     def __init__(
@@ -39,7 +39,8 @@ class ShoalVectorReplayBuffer(VectorReplayBuffer):
     ) -> None:
         super().__init__(total_size, buffer_num, random_seed=random_seed, **kwargs)
         self.options.update(alpha=alpha, beta=beta)
-        self._beta, self._weight_norm = beta, weight_norm
+        self._beta = beta
+        self._weight_norm = weight_norm
         self.priorities = Priorities(self.maxsize, alpha=alpha, epsilon=epsilon, seed=random_seed)
 
     def reset(self, keep_statistics: bool = False) -> None:
@@ -56,17 +57,17 @@ class ShoalVectorReplayBuffer(VectorReplayBuffer):
         return indices, returns, lengths, starts
 
     def sample_indices(self, batch_size: int | None) -> np.ndarray:
-        """Draw indices in proportion to their priorities; all of them if `batch_size` is none or zero."""
+        """Draw indices in proportion to their priorities; all of them if `batch_size` is `None` or zero."""
         if batch_size is not None and batch_size > 0 and len(self) > 0:
             return self.priorities.sample(batch_size, self._beta).items
         return super().sample_indices(batch_size)
 
     def get_weight(self, index: int | np.ndarray) -> np.ndarray:
-        """The importance weights `(N P(i)) ** -beta` of transitions that are stored."""
+        """The importance weights `(N P(i)) ** -beta` of the stored transitions at `index`."""
         return (len(self) * self.priorities.probabilities(index)) ** -self._beta
 
     def update_weight(self, index: np.ndarray, new_weight: np.ndarray | torch.Tensor) -> None:
-        """Take the sizes of these TD errors as priorities. Tianshou calls it after each update."""
+        """Set priorities to the absolute values of these TD errors. Tianshou calls this after each update."""
         self.priorities.update(index, np.abs(to_numpy(new_weight)).reshape(np.shape(index)))
 
     def __getitem__(self, index: IndexType) -> PrioBatchProtocol:

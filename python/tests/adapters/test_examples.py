@@ -13,7 +13,7 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 @pytest.fixture
 def example(monkeypatch):
-    """Imports an example by its name, in a way that the processes it starts can follow."""
+    """Imports an example by its name, in such a way that the processes it starts can import it as well."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
     return importlib.import_module
 
@@ -21,7 +21,7 @@ def example(monkeypatch):
 def test_dqn_in_one_file_learns_cartpole(example):
     module = example("cleanrl_dqn")
     returns = module.train(module.Arguments(total_steps=10_000))
-    # A random policy comes to about 22.
+    # A random policy returns about 22.
     assert np.mean(returns[-20:]) > 80
 
 
@@ -37,7 +37,7 @@ def test_a_learner_learns_from_two_actors_of_which_one_is_killed(example, capfd)
         return replay
 
     module.make_replay = remember
-    # A random policy comes to about 22, one that was never trained to about 10.
+    # A random policy returns about 22, an untrained network about 10.
     assert module.learn(module.Arguments(updates=3_000)) > 60
     assert "killed actor" in capfd.readouterr().out
     assert not shared_memory(names[0])

@@ -1,4 +1,4 @@
-"""Nobody pays for a library that is not used."""
+"""Each module imports only the libraries that it is for."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ LIBRARIES = {"torch", "gymnasium", "stable_baselines3", "tianshou", "torchrl", "
 def test_a_module_imports_no_library_but_its_own(module, its_own):
     for library in its_own:
         pytest.importorskip(library, reason=f"{library} is not installed")
-    # What is not its own cannot be imported in this process, as if it were not installed.
+    # The other libraries cannot be imported in this process, as if they were not installed.
     code = f"""
 import sys
 for name in {sorted(LIBRARIES - its_own)!r}:

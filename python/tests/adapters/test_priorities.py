@@ -1,4 +1,4 @@
-"""The sampler that the adapters for libraries with their own storage have in common."""
+"""The sampler of the adapters for libraries that have a storage of their own."""
 
 import pickle
 
@@ -43,7 +43,7 @@ def test_weights_are_those_of_the_formula():
     np.testing.assert_allclose(draw.weights, weights / weights.max(), rtol=1e-4)
 
 
-def test_of_an_item_that_is_there_twice_the_last_error_counts():
+def test_the_last_error_counts_of_an_item_that_occurs_twice():
     priorities = filled([5, 1, 5, 5], [9.0, 1.0, 8.0, 2.0])
     np.testing.assert_allclose(priorities.values()[[5, 1]], (np.array([2.0, 1.0]) + EPSILON) ** ALPHA, atol=2e-6)
 

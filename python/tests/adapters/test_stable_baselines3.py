@@ -53,7 +53,7 @@ def observe(space):
 
 
 def steps(observation_space, action_space, count, seed=0):
-    """Steps whose rewards count them, some of which end an episode, one way or the other."""
+    """Steps whose rewards number them. Some end an episode, by a termination or by a timeout."""
     observation_space.seed(seed)
     action_space.seed(seed)
     for number in range(count):
@@ -74,7 +74,7 @@ def copied(step):
 
 
 def assert_same(ours, theirs):
-    """That samples say the same of a transition, type for type."""
+    """Assert that samples have the same values, shapes and dtypes."""
     for name in ("observations", "actions", "next_observations", "dones", "rewards", "discounts"):
         mine, other = getattr(ours, name), getattr(theirs, name)
         for key in other if isinstance(other, dict) else [...]:
@@ -87,7 +87,7 @@ def assert_same(ours, theirs):
 
 
 def their_row(buffer, row, env_of_row, vec_normalize=None):
-    """One transition as Stable-Baselines3's own buffer gives it, of the environment wanted instead of a random one."""
+    """One transition of Stable-Baselines3's own buffer, of the environment `env_of_row` instead of a random one."""
     draw = np.random.randint
     np.random.randint = lambda *_, size, **__: np.full(size, env_of_row)
     try:
@@ -98,7 +98,7 @@ def their_row(buffer, row, env_of_row, vec_normalize=None):
 
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("handle_timeout_termination", [True, False])
-def test_what_comes_out_is_what_went_in(name, handle_timeout_termination):
+def test_samples_are_those_of_the_buffer_of_stable_baselines3(name, handle_timeout_termination):
     observation_space, action_space = SPACES[name]
     options = {"device": "cpu", "n_envs": ENVS, "handle_timeout_termination": handle_timeout_termination}
     ours = ShoalReplayBuffer(40, observation_space, action_space, **options)
@@ -138,13 +138,13 @@ def test_n_step_transitions_are_those_of_stable_baselines3():
         number, env = starts[samples.observations[place].numpy().tobytes()]
         expected = their_row(theirs, number, env)
         row = type(samples)(*(part_of(part, place) for part in samples[:6]), None, None)
-        # After a termination nothing follows, whatever the discount; ours is then zero.
+        # After a termination the discount has no effect. Shoal's is then zero.
         if expected.dones.item() == 1.0:
             row = row._replace(discounts=expected.discounts)
         assert_same(row, expected)
 
 
-def test_rewards_of_n_steps_are_discounted_as_the_algorithm_says():
+def test_n_step_rewards_are_discounted_with_the_gamma_of_the_algorithm():
     with pytest.raises(ValueError, match="n_steps=3.*gamma is missing"):
         ShoalReplayBuffer(200, BOX, DISCRETE, "cpu", ENVS, n_steps=3)
     given = {"n_steps": 3}
@@ -161,10 +161,10 @@ def test_rewards_of_n_steps_are_discounted_as_the_algorithm_says():
     assert (samples.rewards[samples.dones == 0] == 1.25).all(), "what is given counts"
 
 
-def test_no_transition_reaches_over_the_reset_with_which_learning_begins_anew():
+def test_no_n_step_transition_spans_the_reset_at_the_start_of_learning():
     options = {"train_freq": 1, "learning_starts": 1000, "seed": 1, "device": "cpu"}
     model = PrioritizedDQN("MlpPolicy", "CartPole-v1", replay_buffer_kwargs={"n_steps": 5}, **options)
-    # No episode is as short, so that all steps are on their way.
+    # No episode is so short, so no transition is complete.
     for _ in range(2):
         model.learn(4)
         assert model.replay_buffer.size() == 0
@@ -192,14 +192,14 @@ def test_frames_of_a_stack_come_out_in_order():
 
 def test_frames_take_a_quarter_of_the_memory_or_less():
     space = spaces.Box(0, 255, (4, 32, 32), np.uint8)
-    # Fewer would have room for as many frames as 128 environments show.
+    # The room for frames of a smaller replay follows from the number of environments.
     plain = ShoalReplayBuffer(16_384, space, DISCRETE, "cpu", 1)
     frames = ShoalReplayBuffer(16_384, space, DISCRETE, "cpu", 1, frame_stack=4)
     assert frames.replay.nbytes < plain.replay.nbytes / 4
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (8,)])
-def test_what_is_no_stack_of_frames_is_refused(shape):
+def test_an_observation_that_is_no_stack_of_frames_is_refused(shape):
     with pytest.raises(ValueError, match=r"frame_stack|stack of 4"):
         ShoalReplayBuffer(8, spaces.Box(0, 255, shape, np.uint8), DISCRETE, "cpu", 1, frame_stack=4)
 
@@ -275,7 +275,7 @@ def test_a_pickled_buffer_goes_on_where_it_was():
     assert again.size() == buffer.size()
 
 
-def test_a_loaded_buffer_draws_as_the_generator_of_numpy_says():
+def test_the_global_generator_of_numpy_seeds_a_loaded_buffer():
     saved = pickle.dumps(filled())
 
     def drawn(seed):
@@ -285,7 +285,7 @@ def test_a_loaded_buffer_draws_as_the_generator_of_numpy_says():
     assert drawn(3) == drawn(3) != drawn(4)
 
 
-def test_a_shared_buffer_is_seen_from_elsewhere():
+def test_a_shared_buffer_can_be_opened_by_its_name():
     buffer = filled(shared=True)
     with Replay.open(buffer.replay.name) as other:
         np.testing.assert_array_equal(other.get(np.arange(24))["reward"], buffer.replay.get(np.arange(24))["reward"])
@@ -294,7 +294,7 @@ def test_a_shared_buffer_is_seen_from_elsewhere():
     buffer.replay.close()
 
 
-def test_errors_of_what_another_process_has_overwritten_are_left_out():
+def test_td_errors_of_overwritten_transitions_are_left_out():
     buffer = filled(shared=True)
     samples = buffer.sample(8)
     with Replay.open(buffer.replay.name) as other:
@@ -351,12 +351,12 @@ def test_without_priorities_training_is_that_of_stable_baselines3(name, n_steps)
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_is_logged_of_training_is_what_stable_baselines3_logs_and_the_replay(name):
+def test_training_logs_what_stable_baselines3_logs_and_the_replay(name):
     ours, theirs, env, options = PAIRS[name]
 
     def logged(algorithm):
         model = algorithm("MlpPolicy", env, seed=3, device="cpu", **deepcopy(options)).learn(80)
-        # Two, since TD3 trains its actor in every other.
+        # Two updates, because TD3 trains its actor in every second one.
         model.train(2, 32)
         return {key for key in model.logger.name_to_value if not key.startswith(("rollout/", "time/"))}
 
@@ -381,7 +381,7 @@ def test_the_loss_of_dqn_is_weighted_and_its_errors_become_priorities():
     drawn = []
     sample = model.replay_buffer.sample
     model.replay_buffer.sample = lambda *args, **kwargs: drawn.append(sample(*args, **kwargs)) or drawn[-1]
-    # Unequal priorities first, for weights other than one.
+    # The first update makes priorities unequal, so that the second has weights other than one.
     model.train(1, 32)
     model.train(1, 32)
     samples = drawn[-1]
@@ -415,7 +415,7 @@ def test_the_loss_of_critics_is_weighted_and_their_errors_become_priorities(name
 
 
 @pytest.mark.parametrize("final_beta", [0.9, None])
-def test_weights_are_those_of_the_beta_of_the_moment(final_beta):
+def test_weights_follow_the_current_beta(final_beta):
     kwargs = {"alpha": 0.7, "beta": 0.5}
     model = PrioritizedDQN(
         "MlpPolicy",
@@ -460,7 +460,7 @@ def test_training_with_normalized_environments_runs():
     model = PrioritizedSAC("MlpPolicy", env, seed=1, device="cpu", **deepcopy(CONTINUOUS_OPTIONS))
     model.learn(200)
     raw = model.replay_buffer.sample(256)
-    # Normalized ones would lie around zero, with a deviation of one.
+    # Normalized rewards would lie around zero, with a deviation of one.
     assert raw.rewards.min() < -4
 
 
@@ -487,7 +487,7 @@ def test_dqn_learns_cartpole():
         device="cpu",
     )
     model.learn(12_000)
-    # A random policy comes to about 22.
+    # A random policy returns about 22.
     assert mean_return(model, 20) > 80
 
 
@@ -500,5 +500,5 @@ def test_sac_learns_pendulum():
     }
     model = PrioritizedSAC("MlpPolicy", "Pendulum-v1", seed=1, device="cpu", buffer_size=10_000, **options)
     model.learn(4_000)
-    # A random policy comes to about -1200.
+    # A random policy returns about -1200.
     assert mean_return(model, 5) > -700

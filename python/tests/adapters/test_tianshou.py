@@ -22,7 +22,7 @@ ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
 
 
 def step(number, envs):
-    """Step `number` of these environments, all of whose values tell where they come from."""
+    """Step `number` of these environments. Every value tells the step and the environment."""
     envs = np.asarray(envs)
     identity = 100.0 * envs + number
     return Batch(
@@ -37,7 +37,7 @@ def step(number, envs):
 
 
 def pair(steps=30, **kwargs):
-    """The same uneven steps of three environments in our buffer and in Tianshou's."""
+    """Shoal's and Tianshou's buffers with the same steps of three environments, of which one does fewer steps."""
     ours = ShoalVectorReplayBuffer(24, 3, alpha=ALPHA, beta=BETA, **kwargs)
     theirs = VectorReplayBuffer(24, 3)
     for number in range(steps):
@@ -46,7 +46,7 @@ def pair(steps=30, **kwargs):
     return ours, theirs
 
 
-def test_what_is_stored_and_walked_over_is_what_tianshou_would_have():
+def test_stored_transitions_and_their_order_are_those_of_tianshou():
     ours, theirs = pair()
     indices = ours.sample_indices(0)
     np.testing.assert_array_equal(indices, theirs.sample_indices(0))
@@ -57,7 +57,7 @@ def test_what_is_stored_and_walked_over_is_what_tianshou_would_have():
     np.testing.assert_array_equal(ours.unfinished_index(), theirs.unfinished_index())
 
 
-def test_what_is_new_has_the_largest_priority_and_what_was_never_written_none():
+def test_new_transitions_have_the_largest_priority_and_unwritten_ones_none():
     ours, _ = pair(steps=4)
     stored = ours.sample_indices(0)
     ours.update_weight(stored[:2], torch.tensor([-5.0, 0.25]))
@@ -82,7 +82,7 @@ def test_a_sample_carries_weights_of_the_formula():
     np.testing.assert_array_equal(batch.rew, ours.rew[indices])
 
 
-def test_weights_are_divided_by_nothing_without_weight_norm():
+def test_weights_are_not_divided_without_weight_norm():
     ours, _ = pair(weight_norm=False)
     stored = ours.sample_indices(0)
     errors = np.linspace(0.1, 3.0, len(stored))
@@ -133,7 +133,7 @@ def make_dqn(env, n_steps):
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
-def test_an_update_reports_the_errors_of_what_it_has_drawn(n_steps):
+def test_an_update_sets_the_priorities_of_the_drawn_transitions(n_steps):
     torch.manual_seed(0)
     env = gym.make("CartPole-v1")
     algorithm = make_dqn(env, n_steps)
@@ -180,5 +180,5 @@ def test_dqn_learns_cartpole():
             verbose=False,
         )
     )
-    # A random policy comes to about 22.
+    # A random policy returns about 22.
     assert result.best_reward > 150

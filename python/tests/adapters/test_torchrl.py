@@ -25,7 +25,7 @@ ALPHA, BETA, EPSILON = 0.6, 0.4, 1e-6
 
 
 def transitions(numbers):
-    """Transitions whose values all tell their number."""
+    """Transitions whose number can be told from every value."""
     numbers = torch.as_tensor(numbers)
     return TensorDict(
         {
@@ -69,7 +69,7 @@ def assert_transitions(sample):
 
 
 @MAKERS
-def test_what_comes_out_is_what_went_in(make):
+def test_sampled_and_indexed_transitions_are_those_that_were_added(make):
     buffer = make()
     buffer.extend(transitions(range(8)))
     buffer.add(transitions([8])[0])
@@ -84,7 +84,7 @@ def test_what_comes_out_is_what_went_in(make):
 
 
 @MAKERS
-def test_all_that_was_added_is_counted(make):
+def test_write_count_is_the_number_of_added_transitions(make):
     buffer = make(4)
     assert buffer.write_count == buffer.stats()["write_count"] == 0
     buffer.extend(transitions(range(4)))
@@ -101,7 +101,7 @@ def test_td_errors_reach_the_tree_and_weights_follow_the_formula(make):
     buffer.extend(transitions(range(12)))
     np.testing.assert_allclose(tree(buffer)[:12], np.full(12, (1 + EPSILON) ** ALPHA), atol=2e-6)
     sample = buffer.sample(16)
-    # An index that is there twice has one error, as it has in training.
+    # An index that occurs twice has the same error both times, as in training.
     errors = sample["next", "reward"].flatten() / 4
     sample["td_error"] = errors
     buffer.update_tensordict_priority(sample)
@@ -135,7 +135,7 @@ def test_the_schedulers_of_torchrl_anneal_beta(make, is_filled_first):
 
 
 @MAKERS
-def test_what_overwrites_gets_the_largest_priority(make):
+def test_an_overwriting_transition_gets_the_largest_priority(make):
     buffer = make(4)
     buffer.extend(transitions(range(4)))
     buffer.update_priority(torch.arange(4), torch.tensor([0.1, 9.0, 0.2, 0.3]))
@@ -145,7 +145,7 @@ def test_what_overwrites_gets_the_largest_priority(make):
 
 
 @MAKERS
-def test_a_priority_that_is_given_is_taken(make):
+def test_a_given_priority_is_kept(make):
     buffer = make(4)
     data = transitions(range(3))
     data["td_error"] = torch.tensor([0.5, 2.0, 0.0])
@@ -164,7 +164,7 @@ def test_nothing_is_left_after_empty(make):
 
 
 @MAKERS
-def test_what_is_dumped_is_loaded(make, tmp_path):
+def test_a_dumped_buffer_is_loaded(make, tmp_path):
     buffer = make()
     buffer.extend(transitions(range(12)))
     buffer.update_priority(torch.arange(12), torch.linspace(0.0, 3.0, 12))
@@ -178,7 +178,7 @@ def test_what_is_dumped_is_loaded(make, tmp_path):
     assert_transitions(again.sample(64))
 
 
-def test_what_is_loaded_is_shared_where_the_storage_is(tmp_path):
+def test_a_loaded_replay_is_shared_if_the_storage_is(tmp_path):
     buffer = with_storage()
     buffer.extend(transitions(range(12)))
     buffer.dumps(tmp_path / "buffer")
@@ -209,13 +209,13 @@ def test_storages_of_two_dimensions_are_drawn_from():
     assert set(sample["action"].flatten().tolist()) == set(data["action"].flatten().tolist())
 
 
-def test_a_storage_that_chooses_its_slots_cannot_be_written_at_a_place():
+def test_a_storage_that_chooses_its_slots_cannot_be_written_at_an_index():
     buffer = with_storage()
     with pytest.raises(NotImplementedError, match="ShoalWriter"):
         buffer.storage.set(3, transitions([1])[0])
 
 
-def test_rows_that_were_drawn_are_returned_though_they_were_overwritten_since():
+def test_drawn_rows_are_returned_even_if_they_were_overwritten_since():
     buffer = with_storage(4)
     buffer.extend(transitions(range(4)))
     index, _ = buffer.sampler.sample(buffer.storage, 16)
@@ -226,7 +226,7 @@ def test_rows_that_were_drawn_are_returned_though_they_were_overwritten_since():
     np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
 
 
-def test_errors_of_an_older_batch_change_nothing_of_what_has_overwritten_it():
+def test_errors_of_an_older_batch_do_not_change_the_transitions_that_overwrote_it():
     buffer = with_storage(4)
     buffer.extend(transitions(range(4)))
     older, _ = buffer.sampler.sample(buffer.storage, 16)
@@ -236,7 +236,7 @@ def test_errors_of_an_older_batch_change_nothing_of_what_has_overwritten_it():
     np.testing.assert_allclose(tree(buffer), np.full(4, (1 + EPSILON) ** ALPHA), atol=2e-6)
 
 
-def test_a_priority_that_is_given_is_taken_where_what_was_drawn_is_overwritten():
+def test_a_given_priority_is_kept_if_drawn_transitions_are_overwritten():
     buffer = with_storage(4)
     first = transitions(range(4))
     first["td_error"] = torch.ones(4)
@@ -290,7 +290,7 @@ def test_a_replay_without_priorities_is_opened_filled_and_drawn_from():
     other.update_tensordict_priority(sample)
 
 
-def test_transitions_of_several_steps_are_left_to_torchrl(tmp_path):
+def test_n_step_is_refused_and_left_to_torchrl(tmp_path):
     with pytest.raises(ValueError, match="MultiStep"):
         ShoalStorage(20, n_step=NStep(3))
     fields = {"next/reward": ((1,), "float64"), "next/terminated": ((1,), "bool")}
@@ -348,7 +348,7 @@ def test_a_private_storage_that_holds_something_says_why_it_is_not_sent():
 
 
 @pytest.mark.parametrize("key", ["speed/wind", ("next", "speed/wind")])
-def test_a_key_that_would_come_back_as_another_is_refused(key):
+def test_a_key_with_the_separator_of_nested_keys_is_refused(key):
     buffer = with_storage()
     data = transitions(range(8))
     data[key] = torch.zeros(8)
@@ -371,7 +371,9 @@ def test_dqn_learns_cartpole(make):
     optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
     buffer = make(20_000)
 
-    lengths, data, policy = [], env.reset(), TensorDictModule(actor, actor.in_keys, actor.out_keys)
+    policy = TensorDictModule(actor, actor.in_keys, actor.out_keys)
+    lengths = []
+    data = env.reset()
     for step in range(12_000):
         with torch.no_grad():
             data = env.step(explorer(policy(data)))
@@ -402,5 +404,5 @@ def test_dqn_learns_cartpole(make):
             buffer.update_tensordict_priority(sample)
             if len(lengths) >= 10 and np.mean(lengths[-10:]) > 150:
                 break
-    # A random policy comes to about 22.
+    # A random policy returns about 22.
     assert np.mean(lengths[-10:]) > 100

@@ -1,1 +1,1 @@
-"""The documentation as the tests see it: its pages, what they say to type, and the means to type that."""
+"""Reads the pages of the documentation for tests, and runs the commands and the code that they show."""

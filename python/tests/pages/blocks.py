@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ["", "docs", "configs", "benches", "python", "examples/*", "python/examples"]
-#: Left out: its commands are those of their time.
+#: Left out: its commands belong to the versions that it describes.
 HISTORY = "CHANGELOG.md"
 FENCE = re.compile(r"^\s*```(\w*)")
 SPAN = re.compile(r"`([^`]+)`")
@@ -59,5 +59,5 @@ def blocks(*languages):
 
 
 def spans(page):
-    """What the prose of a page has in backticks, with the numbers of the lines."""
+    """The texts in backticks in the prose of a page, with the numbers of their lines."""
     return [(number, span) for number, line in parts(page)[1] for span in SPAN.findall(line)]

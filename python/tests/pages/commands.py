@@ -1,4 +1,4 @@
-"""Lines of a shell as commands."""
+"""Splits lines of a shell into commands."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import PurePath
 ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=")
 #: Programs that cargo builds, which are subcommands of `shoal` too.
 SUBCOMMANDS = {"attach", "dashboard", "evaluate", "inspect"}
-#: Words after which `supervisor` does something else than to train.
+#: Subcommands of `supervisor`. Without one of them it trains.
 OF_SUPERVISOR = {"adopt", "doctor", "resume"}
 
 
@@ -25,7 +25,7 @@ class Command:
 
     @property
     def of_shoal(self):
-        """The words after `shoal` where this is one of its commands, by whatever name."""
+        """The words after `shoal` if this is one of its commands, under whatever name; else `None`."""
         program, rest = self.program, list(self.words[1:])
         if program == "cargo" and rest[:1] == ["run"] and "--bin" in rest:
             name, arguments = rest[rest.index("--bin") + 1], rest[rest.index("--") + 1 :] if "--" in rest else []
@@ -44,11 +44,12 @@ class Command:
 
 
 def commands(text):
-    """The commands of a block or of a span of prose, in order, those of pipes too."""
+    """The commands of a block or of a span of prose, in order, including those of pipes."""
     found = []
     for line in text.splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&")
-        lexer.whitespace_split, words = True, []
+        lexer.whitespace_split = True
+        words = []
         for word in [*lexer, "&&"]:
             if word not in ("|", "&&"):
                 words.append(word)

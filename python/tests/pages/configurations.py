@@ -1,4 +1,4 @@
-"""Configurations that pages show in parts, made whole."""
+"""Completes configurations that pages show in parts."""
 
 import re
 import shutil
@@ -7,20 +7,20 @@ import tomllib
 from pages.blocks import ROOT
 from shoal._configuration import _assignments
 
-#: The preset that a page's parts are changes of; of a page whose files are whole, none.
+#: The preset that the parts on a page change; `None` for a page that shows whole files.
 BASES = {
     "docs/atari.md": "pong_dqn",
     "docs/configuration.md": None,
     "docs/environments.md": "corridor_dqn",
     "docs/networks.md": "rally_dqn",
 }
-#: In place of what is not installed: images of as many rows and columns.
+#: Replaces an environment that is not installed. Its images have as many rows and columns.
 IMAGES = {"id": "Rally-v0"}
 ALTERNATIVE = re.compile(r"^# (\w+) = ", re.MULTILINE)
 
 
 def variants(text):
-    """A part as it stands, and for each line that is commented out, the part with that line instead."""
+    """A part as it is, and, for each line that is commented out, the part with that line instead."""
     yield text
     for alternative in ALTERNATIVE.finditer(text):
         without = re.sub(rf"^{alternative[1]} = .*\n", "", text, flags=re.MULTILINE)
@@ -42,7 +42,7 @@ def write(path, tables):
 
 
 def provide_environments(folder):
-    """What the alternatives of docs/environments.md name, in the folder of a configuration."""
+    """Create what the alternatives of docs/environments.md name, in the folder of a configuration."""
     module = folder / "corridor.py"
     for name in ("tasks", "lib"):
         (folder / name).mkdir()

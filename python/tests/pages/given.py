@@ -1,6 +1,6 @@
-"""What snippets in Python find and leave to their reader."""
+"""What snippets in Python expect of their reader, and what tests put in place of what takes long."""
 
-#: In every page: short runs in place of long ones.
+#: Runs before the snippets of every page: makes runs short.
 SHORT_RUNS = """
 import functools
 
@@ -10,11 +10,11 @@ short = {"quiet": True, "run": {"stop_env_steps": 1_500}}
 shoal.train, shoal.start = functools.partial(shoal.train, **short), functools.partial(shoal.start, **short)
 del functools, shoal, short
 """
-#: Other long things, and short ones in their place.
+#: Other code that takes long, and what is run in its place.
 SHORTER = {"model.learn(50_000)": "model.learn(500)"}
-#: Before the first snippet of a page: what its reader has.
+#: Runs before the first snippet of a page: defines what its reader has.
 BEFORE = {
-    # It would ask for an account.
+    # wandb would ask for an account.
     "docs/metrics.md": """
 import sys
 import unittest.mock
@@ -36,5 +36,5 @@ with contextlib.suppress(ModuleNotFoundError):
     algorithm = RandomActionPolicy(gymnasium.make("CartPole-v1").action_space)
 """,
 }
-#: After each snippet of a page: the use of what it defines.
+#: Runs after each snippet of a page: uses what the snippet defines.
 AFTER = {"docs/weights.md": 'assert act("runs/latest/weights/last.safetensors", [[0.0] * 4] * 2) in ([0, 0], [1, 1])\n'}

@@ -1,8 +1,8 @@
-"""Runs the Python of a page, block after block in one namespace as a reader would, and says what came of each block.
+"""Runs the Python blocks of a page in one namespace, as a reader would, and tells the outcome of each.
 
-Reads from standard input, as JSON: `page`, `blocks` (line and text of each), `libraries` that may be missing, and `before`,
-which makes what the page leaves to the reader. Writes a list to the file that its argument names: for each block `failed`, a
-traceback or nothing, and `without`, the libraries that statements of it asked for in vain.
+Reads from standard input, as JSON: `page`, `blocks` (line and text of each), `libraries` that may be missing, and
+`before`, code that defines what the page leaves to the reader. Writes a list to the file that its argument names. It
+has for each block `failed`, a traceback or `None`, and `without`, the missing libraries that its statements asked for.
 """
 
 import ast
@@ -28,7 +28,7 @@ def outcome(asked, line, text, namespace):
     without = []
     for statement in tree.body:
         try:
-            # What it prints is of no interest unless it fails.
+            # The output of a statement is of interest only if the statement fails.
             with contextlib.redirect_stdout(sys.stderr):
                 code = compile(ast.Module([statement], []), asked["page"], "exec")
                 exec(code, namespace)  # noqa: S102 (that is what this program is for)
@@ -38,9 +38,9 @@ def outcome(asked, line, text, namespace):
                 return {"failed": traceback.format_exc(), "without": without}
             without.append(library)
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                # The rest is about what was to be imported.
+                # The rest of the block needs what was to be imported.
                 break
-        except Exception:  # noqa: BLE001 (told to whoever asked)
+        except Exception:  # noqa: BLE001 (it is part of the outcome)
             return {"failed": traceback.format_exc(), "without": without}
     return {"failed": None, "without": without}
 

@@ -1,4 +1,4 @@
-"""What the commands of a page are typed on: a folder with the presets, a run that has ended, and one that goes on."""
+"""Where the commands of a page are run: folders with the presets, a run that has ended, and a run that goes on."""
 
 import contextlib
 import functools
@@ -17,7 +17,7 @@ from pages.options import SHOAL, WATCHDOG_S
 #: Makes any training short; the last of two values of a key counts.
 SHORT = {"run.stop_env_steps": "1500", "evaluator.episodes": "2", "evaluator.confirm_episodes": "2"}
 ENDLESS = {"run.stop_env_steps": "1000000000", "run.stop_eval_return": "none", "actor.count": "1"}
-#: Steps so seldom that the run that goes on takes no processor from what it is looked at with.
+#: Steps so seldom that the run that goes on leaves the processor to the commands that look at it.
 SLOW = """
 import time
 
@@ -29,7 +29,7 @@ class Slow(corridor.Corridor):
         time.sleep(0.01)
         return super().step(action)
 """
-#: What `install it` names, and the module by which one sees that it is missing.
+#: The requirements that errors name after `install it`, each with the module that is missing without it.
 REQUIREMENTS = {"ale-py": "ale_py", "gymnasium[box2d]": "Box2D", "gymnasium[mujoco]": "mujoco"}
 
 
@@ -38,7 +38,7 @@ def settings(values):
 
 
 def lacks_something(said):
-    """Whether a run was refused, in the words `said`, for what is not installed here alone, with the command for that."""
+    """Whether the words `said` refuse a run only for something not installed here, and name the way to install it."""
     if "1 problem in the configuration" not in said:
         return False
     if "which this build was made without: pip install 'gymnasium[mujoco]'" in said:
@@ -54,7 +54,9 @@ class Machine:
     """A folder for everything, with a registry of runs of its own."""
 
     def __init__(self, folder):
-        self.folder, self.count, self.until_end = folder, 0, contextlib.ExitStack()
+        self.folder = folder
+        self.count = 0
+        self.until_end = contextlib.ExitStack()
         (folder / "registry/shoal").mkdir(mode=0o700, parents=True)
         (folder / "registry").chmod(0o700)
         (folder / "temporary").mkdir()
@@ -67,7 +69,7 @@ class Machine:
         }
 
     def shoal(self, folder, words):
-        """What a command of `shoal` says that ends by itself."""
+        """Run a command of `shoal` that ends by itself, and return its result."""
         return subprocess.run(
             [*SHOAL, *words],
             cwd=folder,
@@ -80,7 +82,7 @@ class Machine:
 
     @contextlib.contextmanager
     def started(self, folder, words, **streams):
-        """A command of `shoal` that goes on until it is told to end, which it is at the latest here."""
+        """A running command of `shoal`, which goes on until it is told to end. Leaving the block kills it."""
         command = [*SHOAL, *words]
         with subprocess.Popen(command, cwd=folder, env=self.environment, text=True, **streams) as process:
             try:
@@ -110,21 +112,21 @@ class Machine:
         (folder / "configs/slow.py").write_text(SLOW)
         words = ["train", "configs/corridor_dqn.toml", *settings({"environment.id": "python:slow:Slow", **ENDLESS})]
         supervisor = self.until_end.enter_context(self.started(folder, words, stderr=subprocess.DEVNULL))
-        # Its folder is there before anybody finds it.
+        # The folder of the run is there before the run is announced in the registry.
         record = self.folder / f"registry/shoal/{supervisor.pid}.json"
         wait_for("a run that goes on", lambda: supervisor.poll() is not None or record.exists())
         assert supervisor.poll() is None
         return supervisor, folder
 
     def place(self):
-        """A folder of its own for a block, with a run that has ended."""
+        """A new folder for one block of a page, with a run that has ended."""
         self.count += 1
         folder = self.folder / str(self.count)
         shutil.copytree(self.ended, folder, symlinks=True)
         return folder
 
     def end(self):
-        """Ends the run that goes on, and looks whether anything is left."""
+        """End the run that goes on, and assert that nothing is left."""
         with self.until_end:
             if "live" in vars(self):
                 supervisor, _ = self.live

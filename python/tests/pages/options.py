@@ -1,4 +1,4 @@
-"""What programs can be asked: whether a command that is not run here would be understood."""
+"""Checks whether a command that is not run here would be understood by its program."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ XTASK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/xtask
 EXAMPLE = ROOT / "examples/own_algorithm"
 #: Where pages run scripts from, beside the root.
 FOLDERS = [ROOT, ROOT / "benches/peers/replay", ROOT / "python"]
-#: Of cargo and nextest: flags that pages use, and options with what they name.
+#: Flags of cargo and nextest that pages use, and options with the kind of target that they name.
 FLAGS = {"--release", "--no-default-features", "--lib", "--open", "--no-capture"}
 TARGETS = {"--test": "test", "--bench": "bench", "--example": "example", "--bin": "bin"}
 
@@ -30,7 +30,10 @@ def output(*command):
 
 @functools.cache
 def understood(*program):
-    """Of a program made with clap: its options with whether they take a value and which, and its most arguments."""
+    """The options of a program made with clap, and its largest number of arguments.
+
+    Each option is given with whether it takes a value, and with the possible values, if they are listed.
+    """
     text = output(*program, "--help")
     options = {}
     for entry in re.split(r"\n(?= +(?:-\w, )?--\w)", text)[1:]:
@@ -43,7 +46,7 @@ def understood(*program):
 
 
 def check(program, words):
-    """That a program made with clap has the options in `words`, takes so many arguments, and such values."""
+    """Assert that a program made with clap takes `words`: the options, their values and so many arguments."""
     options, most = understood(*program)
     words, arguments = list(words), []
     while words and (word := words.pop(0)) != "--":
@@ -67,7 +70,7 @@ def check_shoal(words):
 
 @functools.cache
 def metadata(folder):
-    """What cargo knows of the packages in a folder, without building any."""
+    """What cargo knows of the packages in a folder, without a build."""
     command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"]
     return json.loads(output(*command, f"--manifest-path={folder}/Cargo.toml"))["packages"]
 
@@ -98,12 +101,12 @@ def check_cargo(words):
         elif word == "--features":
             assert words.pop(0) in {name for package in metadata(ROOT) for name in package["features"]}
         else:
-            # What is no flag chooses tests by their names.
+            # A word that is not an option chooses tests by their names.
             assert word in FLAGS or not word.startswith("-"), f"cargo {task} {word} is not known here"
 
 
 def check_pip(words):
-    """That requirements are there, and that the wheel is called as the package is."""
+    """Assert that files of requirements exist, and that a wheel has the name of the package."""
     assert words[:1] == ["install"], words
     with open(ROOT / "python/pyproject.toml", "rb") as file:
         name = tomllib.load(file)["project"]["name"].replace("-", "_")
@@ -115,16 +118,16 @@ def check_pip(words):
 
 
 def check_script(words):
-    """That a script's own parser understands its arguments; nothing else of the script is run."""
+    """Assert that a script's own parser understands its arguments. Nothing else of the script is run."""
     script = next((folder / words[0] for folder in FOLDERS if (folder / words[0]).exists()), None)
     assert script, f"there is no {words[0]}"
-    # A reader puts a number there.
+    # A reader replaces a capital letter by a number.
     arguments = ["3" if re.fullmatch("[A-Z]", word) else word for word in words[1:]]
     output(sys.executable, Path(__file__).with_name("parse.py"), script, *arguments)
 
 
 def check_variable(assignment):
-    """That the code reads a variable of Shoal."""
+    """Assert that the code reads a variable of Shoal."""
     name = assignment.partition("=")[0]
     files = [path for folder in ("src", "tests", "benches") for path in (ROOT / folder).rglob("*.*") if path.suffix in (".rs", ".py")]
     is_read = not name.startswith("SHOAL_") or any(f'"{name}"' in path.read_text(encoding="utf-8") for path in files)
@@ -132,7 +135,7 @@ def check_variable(assignment):
 
 
 def check_command(command):
-    """That a command would be understood: its program, its options, the files and targets that it names."""
+    """Assert that a command would be understood: its program, its options, the files and targets that it names."""
     for assignment in command.variables:
         check_variable(assignment)
     program, words = command.program, list(command.words[1:])
@@ -147,7 +150,7 @@ def check_command(command):
     elif program == "alias":
         assert Path(words[0]).name in targets("bin"), f"cargo builds no {words[0]}"
     elif program == "export":
-        # What an assignment is was checked with those before a command.
+        # The only one that pages use.
         assert words == ["PATH=$PWD/target/release:$PATH"], f"nobody knows here what {words} is for"
     elif program == "cd":
         assert (ROOT / words[0]).is_dir(), f"there is no folder {words[0]}"

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from unittest.mock import MagicMock
 
-#: What scripts measure or draw with, which need not be installed for their options to be read.
+#: Libraries that scripts measure or draw with. Their options can be read without these.
 MEASURED = {"mujoco", "psutil", "pyte", "rich"}
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules in place of those of `MEASURED` that are not installed."""
+    """Replaces the modules of `MEASURED` that are not installed."""
 
     def find_spec(self, name, path, target=None):
         is_measured = name.partition(".")[0] in MEASURED
@@ -38,8 +38,11 @@ def main():
 
     argparse.ArgumentParser.parse_args = parse_and_end
     sys.meta_path.append(StandIns())
-    # As Python itself does it for a script; and nothing is left beside the script.
-    sys.argv, sys.path[0], sys.dont_write_bytecode = sys.argv[1:], str(script.parent), True
+    # As Python itself does for a script.
+    sys.argv = sys.argv[1:]
+    sys.path[0] = str(script.parent)
+    # So that nothing is left beside the script.
+    sys.dont_write_bytecode = True
     runpy.run_path(str(script), run_name="__main__")
     sys.exit("it has not parsed its arguments")
 

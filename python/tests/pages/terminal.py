@@ -1,4 +1,4 @@
-"""Types the commands of a page, one after another, with what stands for the reader's own filled in."""
+"""Runs the commands of a page one after another, with the placeholders for the reader's own words filled in."""
 
 import fcntl
 import json
@@ -25,15 +25,17 @@ def read(descriptor):
     try:
         return os.read(descriptor, 1 << 16)
     except OSError:
-        # That is how the end is told at a terminal.
+        # A terminal tells the end of the program by an error.
         return b""
 
 
 class Terminal:
-    """A folder that commands are typed in. What looks at a run that goes on looks at the machine's."""
+    """A folder in which commands are run. Commands that look at a running run look at that of the machine."""
 
     def __init__(self, machine):
-        self.machine, self.folder, self.output = machine, machine.place(), ""
+        self.machine = machine
+        self.folder = machine.place()
+        self.output = ""
 
     def type(self, command):
         words = command.of_shoal
@@ -47,11 +49,11 @@ class Terminal:
         elif command.program == "tensorboard":
             self.tensorboard(command.words[1:])
         else:
-            # It installs, builds, or measures for minutes.
+            # Not run, because it installs, builds, or measures for minutes.
             check_command(command)
 
     def filled_in(self, word):
-        """Checkpoints have the steps of the run in their names."""
+        """A word with the path of a checkpoint filled in: its name has the steps of the run."""
         run, checkpoints, _ = word.partition("/checkpoints/")
         return str(next((self.folder / run).glob("checkpoints/*-step*"))) if checkpoints else word
 
@@ -66,30 +68,31 @@ class Terminal:
             return self.check(words)
         result = self.machine.shoal(self.folder, ["train", *words, *settings(SHORT)])
         if result.returncode == 0:
-            # Of one run, or of one of several seeds.
+            # The first is printed by one run, the second by several seeds.
             assert "stopped " in result.stderr or "has ended" in result.stderr, result.stderr
         else:
             assert lacks_something(result.stderr), result.stderr
 
     def check(self, words):
-        """Whether all of it can be checked: not where something is not installed."""
+        """Check a configuration. Returns whether all of it was checked: not if something is not installed."""
         result = self.machine.shoal(self.folder, ["train", *words, *(["--check"] if "--check" not in words else [])])
         assert result.returncode == 0 or lacks_something(result.stderr), f"{words}: {result.stderr}"
         return result.returncode == 0
 
     def resume(self, words):
-        # The run has had its short life, and one that has ended goes on for longer alone.
+        # The run has reached its limit of steps, and goes on only with a higher one.
         steps = json.loads((self.folder / words[0] / "metrics.jsonl").read_text().splitlines()[-1])["env_steps"]
         longer = settings({**SHORT, "run.stop_env_steps": steps + 500})
         assert "stopped " in self.succeed(self.folder, ["resume", *words, *longer]).stderr
 
     def adopt(self, words):
         """Go on with a run whose supervisor was killed, and end it."""
-        latest, keep = self.folder / "runs/latest", settings({**ENDLESS, "machine.sentinel": "keep"})
+        latest = self.folder / "runs/latest"
+        keep = settings({**ENDLESS, "machine.sentinel": "keep"})
         metrics = latest / "metrics.jsonl"
         with self.machine.started(self.folder, ["train", "cartpole_dqn", *keep], stderr=subprocess.DEVNULL) as killed:
             name = f'"supervisor_pid": {killed.pid}'
-            # It writes its first line once it has begun; of one that was killed before there is nothing to keep.
+            # A run that is killed before it has written its first line of metrics leaves nothing to adopt.
             wait_for("a run", lambda: name in (latest / "run.json").read_text() and metrics.exists() and metrics.stat().st_size)
         run = str(killed.pid) if words[0].isdigit() else words[0]
         with self.machine.started(self.folder, ["adopt", run, *words[1:]], stderr=subprocess.DEVNULL) as adopter:
@@ -113,7 +116,7 @@ class Terminal:
         assert str(supervisor.pid) in self.succeed(folder, ["inspect", *words]).stdout
 
     def watch(self, folder, words):
-        """Look full-screen until something is seen, then press `q`."""
+        """Run a full-screen command until it shows something, then press `q`."""
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", ROWS, COLUMNS, 0, 0))
         seen = b""
@@ -124,7 +127,7 @@ class Terminal:
                 assert more, seen
                 seen += more
             os.write(ours, b"q")
-            # What it still draws must not fill the terminal.
+            # Read what it still draws, or the terminal would be full and the command would wait.
             while read(ours):
                 pass
             assert process.wait(WATCHDOG_S) == 0, seen
@@ -148,7 +151,7 @@ class Terminal:
             assert process.wait(WATCHDOG_S) == 0, process.stderr.read()
 
     def pids(self, role):
-        """Living processes of the run that goes on."""
+        """Process ids of the living processes of a role in the run that goes on."""
         supervisor, folder = self.machine.live
         result = self.machine.shoal(folder, ["inspect", str(supervisor.pid), "--json"])
         found = json.loads(result.stdout)["processes"] if result.returncode == 0 else []
@@ -161,7 +164,7 @@ class Terminal:
         wait_for("another actor", lambda: any(pid != killed for pid in self.pids("actor")))
 
     def jq(self, expression):
-        """That what was printed last has each of the keys that are asked for."""
+        """Assert that the last output, which is JSON, has each key of the expression."""
         for path in expression.split(","):
             value = json.loads(self.output)
             for key in path.strip().strip(".").split("."):

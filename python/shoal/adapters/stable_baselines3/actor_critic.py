@@ -11,14 +11,17 @@ from .prioritized import Prioritized
 
 
 class ActorCritic(Prioritized):
-    """One update of the critics, which all three have in common; `critic_loss_scale` is what their library uses."""
+    """The update of the critics, common to all three; `critic_loss_scale` is the factor that Stable-Baselines3 uses."""
 
     critic: ContinuousCritic
     critic_target: ContinuousCritic
     critic_loss_scale = 1.0
 
     def update_critic(self, samples: Samples, targets: torch.Tensor) -> float:
-        """Move the critics towards `targets`; the mean of their absolute errors becomes the priority."""
+        """Take one gradient step of the critics towards `targets`, of shape (batch, 1), and return the loss.
+
+        The mean of the critics' absolute errors becomes the priority of each transition.
+        """
         errors = torch.stack(self.critic(samples.observations, samples.actions)) - targets
         loss = self.critic_loss_scale * (samples.weights * errors.square()).mean(dim=1).sum()
         self.critic.optimizer.zero_grad()
@@ -28,16 +31,16 @@ class ActorCritic(Prioritized):
         return loss.item()
 
     def value_behind(self, samples: Samples, actions: torch.Tensor) -> torch.Tensor:
-        """The smallest value of the target critics for the next observation with these actions."""
+        """The smallest value of the target critics for the next observations and these actions, of shape (batch, 1)."""
         return torch.cat(self.critic_target(samples.next_observations, actions), dim=1).amin(dim=1, keepdim=True)
 
     def targets(self, samples: Samples, values: torch.Tensor) -> torch.Tensor:
-        """Rewards, plus the discounted value behind them unless the episode terminated."""
+        """Rewards plus the discounted `values` of the next observations, which a termination sets to zero."""
         return samples.rewards + (1.0 - samples.dones) * self.discounts(samples) * values
 
 
 class PrioritizedSAC(ActorCritic, SAC):
-    """Stable-Baselines3's SAC. It takes the arguments of `SAC`, and those of `Prioritized`."""
+    """Stable-Baselines3's SAC with prioritized replay. It takes the arguments of `SAC` and of `Prioritized`."""
 
     critic_loss_scale = 0.5
 
@@ -84,7 +87,7 @@ class PrioritizedSAC(ActorCritic, SAC):
         self.record_replay()
 
     def _update_temperature(self, log_probabilities: torch.Tensor) -> tuple[torch.Tensor, float | None]:
-        """The temperature of this step, and the loss by which one that is learned has changed for the next."""
+        """The temperature of this step, and the loss of a learned one, which is then updated; `None` if it is fixed."""
         if self.ent_coef_optimizer is None or self.log_ent_coef is None:
             return self.ent_coef_tensor, None
         temperature = self.log_ent_coef.detach().exp()
@@ -96,7 +99,7 @@ class PrioritizedSAC(ActorCritic, SAC):
 
 
 class PrioritizedTD3(ActorCritic, TD3):
-    """Stable-Baselines3's TD3. It takes the arguments of `TD3`, and those of `Prioritized`."""
+    """Stable-Baselines3's TD3 with prioritized replay. It takes the arguments of `TD3` and of `Prioritized`."""
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Do `gradient_steps` updates with a batch of `batch_size` each."""
@@ -133,4 +136,4 @@ class PrioritizedTD3(ActorCritic, TD3):
 
 
 class PrioritizedDDPG(PrioritizedTD3, DDPG):
-    """Stable-Baselines3's DDPG. It takes the arguments of `DDPG`, and those of `Prioritized`."""
+    """Stable-Baselines3's DDPG with prioritized replay. It takes the arguments of `DDPG` and of `Prioritized`."""

@@ -18,7 +18,7 @@ Tensors = torch.Tensor | dict[str, torch.Tensor]
 
 
 class Samples(NamedTuple):
-    """A sample of Stable-Baselines3, and what prioritized replay needs in addition."""
+    """A batch in the form of Stable-Baselines3, with what prioritized replay needs in addition."""
 
     observations: Tensors
     actions: torch.Tensor
@@ -29,20 +29,20 @@ class Samples(NamedTuple):
     weights: torch.Tensor
     """Importance weights, of shape (batch, 1)."""
     batch: Batch
-    """The names of the transitions, for `update_priorities`."""
+    """The batch of the replay, which `update_priorities` needs to identify the transitions."""
 
 
 class ShoalReplayBuffer(ReplayBuffer):
-    """Give it as `replay_buffer_class` to DQN, SAC, TD3 or DDPG.
+    """A replay buffer for DQN, SAC, TD3 and DDPG: give it as their `replay_buffer_class`.
 
-    The classes of Stable-Baselines3 never report priorities, so with them sampling stays uniform; `PrioritizedDQN` and
-    its siblings do. Dictionary observations need no class of their own.
+    Stable-Baselines3's own algorithms never report priorities, so with them sampling stays uniform. `PrioritizedDQN`,
+    `PrioritizedSAC`, `PrioritizedTD3` and `PrioritizedDDPG` report them. Dictionary observations need no other class.
 
     `prioritized`, `alpha`, `beta` and `epsilon` are those of `shoal.Replay`. `n_steps` makes n-step transitions, whose
-    rewards are discounted with `gamma`: that of the algorithm, which `PrioritizedDQN` and its siblings hand over
-    (Stable-Baselines3 itself hands it only to its own classes). `frame_stack` tells that images are stacks of so many
-    frames. Without a `seed`, one is drawn from NumPy's global generator, which the algorithm's `seed`
-    has set. Further options, such as `shared=True`, go to `shoal.Replay`, which is the attribute `replay`.
+    rewards are discounted with `gamma`. The prioritized algorithms pass their own gamma; Stable-Baselines3 passes it
+    only to its own buffers, so give it with its algorithms. `frame_stack` says that images are stacks of so many
+    frames. Without a `seed`, one is drawn from NumPy's global generator, which the algorithm's `seed` has seeded.
+    Further options, such as `shared=True`, go to `shoal.Replay`. The attribute `replay` is that replay.
     """
 
     replay: Replay
@@ -69,8 +69,8 @@ class ShoalReplayBuffer(ReplayBuffer):
     ) -> None:
         if optimize_memory_usage:
             raise ValueError(
-                "optimize_memory_usage=True finds a next observation in the row behind, which loses those that end an "
-                "episode. Leave it out; replay_buffer_kwargs=dict(frame_stack=4) stores each frame of an image once."
+                "optimize_memory_usage=True takes a next observation from the row that follows, which loses the last "
+                "one of each episode. Leave it out; replay_buffer_kwargs=dict(frame_stack=4) stores each frame once."
             )
         if n_steps > 1 and gamma is None:
             raise ValueError(
@@ -147,13 +147,14 @@ class ShoalReplayBuffer(ReplayBuffer):
     def sample(  # type: ignore[override]
         self, batch_size: int, env: VecNormalize | None = None, beta: float | None = None
     ) -> Samples:
-        """Draw transitions; `env` normalizes observations and rewards, `beta` stands in for the replay's own."""
+        """Draw transitions. `env` normalizes observations and rewards; `beta` replaces the replay's own."""
         return self._samples(self.replay.sample(batch_size, beta=beta), env)
 
     def update_priorities(self, samples: Samples, td_errors: torch.Tensor) -> None:
-        """Take the sizes of these TD errors, one per sampled transition, as their priorities, if the replay has any.
+        """Set the priorities of `samples` to the absolute values of these TD errors, one per transition.
 
-        Transitions that other processes have overwritten since they were drawn are left out.
+        Transitions that other processes have overwritten since they were drawn are left out. A replay without
+        priorities stays as it is.
         """
         if not self.replay.prioritized:
             return
@@ -186,7 +187,7 @@ class ShoalReplayBuffer(ReplayBuffer):
         return self.to_torch(array, copy=False)
 
     def _count(self) -> None:
-        """Keep the two attributes by which Stable-Baselines3 knows how far a buffer is filled."""
+        """Update `full` and `pos`, which tell Stable-Baselines3 how far the buffer is filled."""
         self.full = len(self.replay) == self.replay.capacity
         self.pos = self.replay.inserted // self.n_envs % self.buffer_size if self.full else self.size()
 
@@ -206,5 +207,5 @@ class ShoalReplayBuffer(ReplayBuffer):
 
 
 def _drawn_seed() -> int:
-    """A seed from NumPy's global generator, by which the library's own buffers draw: the algorithm's `seed` sets it."""
+    """A seed from NumPy's global generator, which Stable-Baselines3's own buffers use and an algorithm's `seed` seeds."""
     return int(np.random.randint(2**31))

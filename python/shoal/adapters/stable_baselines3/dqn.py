@@ -9,9 +9,9 @@ from .prioritized import Prioritized
 
 
 class PrioritizedDQN(Prioritized, DQN):
-    """Stable-Baselines3's DQN: importance weights reach its loss, and TD errors become priorities.
+    """Stable-Baselines3's DQN with prioritized replay: importance weights in its loss, TD errors as priorities.
 
-    It takes the arguments of `DQN`, and those of `Prioritized`.
+    It takes the arguments of `DQN` and of `Prioritized`.
     """
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:

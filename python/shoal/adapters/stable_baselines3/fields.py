@@ -1,4 +1,4 @@
-"""How an observation of Stable-Baselines3 lies in a replay: plain, as a stack of frames, or as one field per key."""
+"""How an observation of Stable-Baselines3 is stored: as one field, as a stack of frames, or as one field per key."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,11 @@ Observation = Array | dict[str, Array]
 
 
 class ObservationFields:
-    """The fields of one observation, and the way there and back.
+    """The fields of one observation, and the conversion to them and back.
 
     With `frame_stack`, the first axis of an image observation is that many frames, oldest first, as `VecFrameStack`
     followed by `VecTransposeImage` gives it: `(4, 84, 84)` is four grey frames, `(12, 84, 84)` four in colour. Each
-    distinct frame is then stored once. Whether an image is a stack cannot be seen from its shape: it has to be told.
+    distinct frame is then stored once. The shape of an image does not tell whether it is a stack.
     """
 
     def __init__(self, space: spaces.Space, frame_stack: int | None = None) -> None:
@@ -51,7 +51,7 @@ class ObservationFields:
         return {_name(prefix, key): self._column(key, np.asarray(parts[key])) for key in self._fields}
 
     def from_fields(self, prefix: str, columns: Mapping[str, Array]) -> Observation:
-        """The way back: what the policy was given, batched."""
+        """The batch of observations that these columns hold, in the form that the policy was given."""
         parts = {key: columns[_name(prefix, key)].reshape(-1, *shape) for key, shape in self._shapes.items()}
         return parts if self._is_dict else parts[""]
 

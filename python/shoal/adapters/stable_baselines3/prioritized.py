@@ -9,11 +9,11 @@ from .buffer import Samples, ShoalReplayBuffer
 
 
 class Prioritized(OffPolicyAlgorithm):
-    """Mixed into an off-policy algorithm, in front of it.
+    """A mixin for off-policy algorithms, which comes before the algorithm among the base classes.
 
-    `replay_buffer_class` is `ShoalReplayBuffer` unless a subclass of it is given; `replay_buffer_kwargs=dict(alpha=...,
-    beta=...)` sets the exponents, and `n_steps=...` there makes n-step transitions with the algorithm's gamma.
-    `final_beta` is what beta has grown to, linearly, when `total_timesteps` are over; `None` leaves beta to the replay.
+    `replay_buffer_class` is `ShoalReplayBuffer` or a subclass of it. `replay_buffer_kwargs=dict(alpha=..., beta=...)`
+    sets the exponents, and `n_steps=...` there makes n-step transitions with the algorithm's gamma. Over
+    `total_timesteps`, beta grows linearly to `final_beta`; with `None` it is the replay's own.
     """
 
     replay_buffer: ShoalReplayBuffer
@@ -36,7 +36,7 @@ class Prioritized(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         given = self.replay_buffer_kwargs
         if given.get("n_steps", 1) > 1:
-            # Not for good: the arguments are saved with the model, which may be loaded with another gamma.
+            # Added for this call alone: the arguments are saved with the model, which may be loaded with another gamma.
             self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
         try:
             super()._setup_model()
@@ -52,13 +52,13 @@ class Prioritized(OffPolicyAlgorithm):
         progress_bar: bool = False,
     ) -> tuple[int, Any]:
         if reset_num_timesteps or self._last_obs is None:
-            # The environments are about to be reset: what happened before is no part of the episodes that begin.
+            # The environments are about to be reset: the steps before are no part of the episodes that begin.
             self.replay_buffer.replay.end_streams()
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     @property
     def beta(self) -> float:
-        """The exponent of the importance weights now."""
+        """The current exponent of the importance weights."""
         first = self.replay_buffer.replay.beta
         if self.final_beta is None:
             return first
@@ -67,11 +67,11 @@ class Prioritized(OffPolicyAlgorithm):
         return first + (self.final_beta - first) * progress
 
     def sample_prioritized(self, batch_size: int) -> Samples:
-        """Draw a batch with the importance weights of this moment."""
+        """Draw a batch with importance weights for the current beta."""
         return self.replay_buffer.sample(batch_size, env=self._vec_normalize_env, beta=self.beta)
 
     def discounts(self, samples: Samples) -> torch.Tensor | float:
-        """What the value behind each transition is multiplied by."""
+        """The discount of each next value: gamma, or those of n-step transitions, of shape (batch, 1)."""
         return self.gamma if samples.discounts is None else samples.discounts
 
     def record_replay(self) -> None:

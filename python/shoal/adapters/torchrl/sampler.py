@@ -15,10 +15,11 @@ Index = int | torch.Tensor | tuple[torch.Tensor, ...]
 
 
 class ShoalSampler(PrioritizedSampler):
-    """Stands in for `PrioritizedSampler`, with the same arguments; `TensorDictReplayBuffer` asks for that class.
+    """A replacement for `PrioritizedSampler`, with the same arguments.
 
-    Weights are divided by the largest of the batch, where TorchRL divides by the largest of the whole buffer.
-    `reduction` says how `TensorDictReplayBuffer` makes one priority of several ("max", "min", "median" or "mean").
+    It is a subclass because `TensorDictReplayBuffer` asks for that class. Weights are divided by the largest of the
+    batch; TorchRL divides them by the largest of the whole buffer. `reduction` says how `TensorDictReplayBuffer` makes
+    one priority of several ("max", "min", "median" or "mean").
     """
 
     def __init__(
@@ -31,24 +32,27 @@ class ShoalSampler(PrioritizedSampler):
         *,
         seed: int | None = None,
     ) -> None:
-        # The constructor of PrioritizedSampler would make two trees that are never used.
-        self._max_capacity, self._alpha, self._beta, self._eps = max_capacity, alpha, beta, eps
+        # `super().__init__` is left out: it would make two trees that are never used.
+        self._max_capacity = max_capacity
+        self._alpha = alpha
+        self._beta = beta
+        self._eps = eps
         self.reduction = reduction
         self.priorities = Priorities(max_capacity, alpha=alpha, epsilon=eps, seed=seed)
 
     @property
     def device(self) -> torch.device:
-        """Where priorities are kept: always the CPU."""
+        """The device that holds the priorities: always the CPU."""
         return torch.device("cpu")
 
     @property
     def alpha(self) -> float:
-        """The exponent of priorities. It cannot be changed: what is in the tree has been raised to it."""
+        """The exponent of priorities. It cannot be changed, because the values in the tree have been raised to it."""
         return self._alpha
 
     @property
     def default_priority(self) -> float:
-        """What a transition gets that has no priority of its own: the largest error so far."""
+        """The priority of a transition that is added without one: the largest error so far."""
         return self.priorities.max_error
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Any, dict[str, Any]]:
@@ -62,13 +66,13 @@ class ShoalSampler(PrioritizedSampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def add(self, index: Index) -> None:
-        """Nothing to do: the storage announces what was written through `mark_update`."""
+        """Do nothing: the storage reports what was written through `mark_update`."""
 
     def extend(self, index: Index) -> None:
-        """Nothing to do: the storage announces what was written through `mark_update`."""
+        """Do nothing: the storage reports what was written through `mark_update`."""
 
     def update_priority(self, index: Index, priority: float | torch.Tensor, *, storage: Storage | None = None) -> None:
-        """Set the priorities of the transitions at `index` to these errors; negative indices are passed over."""
+        """Set the priorities of the transitions at `index` to these errors; negative indices are left out."""
         items = flat_index(index, storage)
         errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), items.shape)
         written = items >= 0
@@ -82,15 +86,17 @@ class ShoalSampler(PrioritizedSampler):
         return {"beta": self._beta, "priorities": pickle.dumps(self.priorities)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What `state_dict` gave, of a sampler of the same capacity."""
+        """Restore what `state_dict` returned. `ValueError`: it comes from a sampler of another capacity."""
         priorities = pickle.loads(state_dict["priorities"])
         if priorities.capacity != self._max_capacity:
             raise ValueError(
                 f"This sampler holds {self._max_capacity} priorities and the state {priorities.capacity}: "
                 "load it into a sampler of the same max_capacity."
             )
-        self.priorities, self._beta = priorities, state_dict["beta"]
-        self._alpha, self._eps = priorities.alpha, priorities.epsilon
+        self.priorities = priorities
+        self._alpha = priorities.alpha
+        self._beta = state_dict["beta"]
+        self._eps = priorities.epsilon
 
     def dumps(self, path: str | Path) -> None:
         """Write the sampler's state into the folder `path`."""
@@ -106,7 +112,7 @@ class ShoalSampler(PrioritizedSampler):
 
 
 def flat_index(index: Index, storage: Storage | None) -> NDArray[np.int64]:
-    """An index of a storage as flat numbers: storages of several dimensions are named by one column per dimension."""
+    """An index of a storage as flat numbers. For a storage of several dimensions, it has one column per dimension."""
     if isinstance(index, tuple):
         index = torch.stack(index, -1)
     array = torch.as_tensor(index, dtype=torch.long).detach().cpu().numpy()

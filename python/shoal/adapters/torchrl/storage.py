@@ -16,24 +16,24 @@ from shoal import Batch, Field, Replay
 from .sampler import Index, flat_index
 
 SEPARATOR = "/"
-"""Between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
+"""Stands between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
 NOT_SHARED_YET = (
-    "The replay of this storage is to be shared, and is made when something is added first: until then another process "
-    "would get one of its own. Add something before the storage goes to other processes, or give each of them "
+    "The shared replay of this storage is made when something is first added, so another process would now make one of "
+    "its own. Add something before the storage goes to other processes, or give each of them "
     "ShoalStorage.of(shoal.Replay.open(name))."
 )
 NO_STEPS = (
-    "n_step= gives transitions later than their steps are added, and TorchRL asks for the slot of each: "
-    "leave it out and put TorchRL's MultiStepTransform into the replay buffer (transform=)."
+    "With n_step= a transition gets its slot later than its step is added, but TorchRL asks for the slot of each step: "
+    "leave n_step out and put TorchRL's MultiStepTransform into the replay buffer (transform=)."
 )
 
 
 def shoal_replay_buffer(
     storage: "ShoalStorage", *, beta: float | None = None, reduction: str = "max", **options: Any
 ) -> TensorDictReplayBuffer:
-    """A `TensorDictReplayBuffer` of a storage and what belongs to it.
+    """A `TensorDictReplayBuffer` over `storage`, with the sampler and the writer that it needs.
 
-    `beta=None` takes the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
+    `beta=None` means the replay's own. `options` are TorchRL's: `batch_size`, `priority_key`, `transform` ...
     """
     return _ReplayBuffer(
         storage=storage,
@@ -46,16 +46,16 @@ def shoal_replay_buffer(
 
 class _ReplayBuffer(TensorDictReplayBuffer):
     def _initialize_prioritized_sampler(self) -> None:
-        """Nothing to do over a replay that has priorities already: TorchRL would give all of them the default."""
+        """Do nothing: TorchRL would set all priorities, which the replay has already, to the default."""
 
 
 class ShoalStorage(Storage):
-    """Transitions in a Shoal replay, whose fields are made after the first tensordict that is added.
+    """A storage of `max_size` transitions in a Shoal replay. Its fields follow from the first tensordict that is added.
 
-    `max_size` transitions; `options` go to `shoal.Replay`: `alpha`, `beta`, `epsilon`, `seed`, `shared=True` ... The
-    replay chooses the slots, so it needs `ShoalWriter` beside it, and `ShoalStorageSampler` draws from it.
+    `options` go to `shoal.Replay`: `alpha`, `beta`, `epsilon`, `seed`, `shared=True` ... The replay chooses the slots,
+    so the storage needs a `ShoalWriter` and a `ShoalStorageSampler`.
 
-    With `shared=True` it may go to other processes, pickled or by a fork, once something has been added.
+    With `shared=True` the storage may go to other processes, pickled or by a fork, once something has been added.
     """
 
     def __init__(self, max_size: int, **options: Any) -> None:
@@ -63,21 +63,21 @@ class ShoalStorage(Storage):
             raise ValueError(NO_STEPS)
         super().__init__(max_size)
         self._options = options
-        # Whose replay it becomes: the child of a fork before that would make one that nobody else knows.
+        # The process that makes the replay. A child that was forked before would make one that nobody else knows.
         self._maker = os.getpid()
         self._replay: Replay | None = None
         self._drawn: tuple[torch.Tensor, Batch] | None = None
 
     @classmethod
     def of(cls, replay: Replay) -> "ShoalStorage":
-        """A storage over a replay that exists, such as `shoal.Replay.open(name)`."""
+        """A storage over an existing replay, such as `shoal.Replay.open(name)`. `ValueError`: it has `n_step`."""
         storage = cls(replay.capacity)
         storage._replay = _of_transitions(replay)
         return storage
 
     @property
     def replay(self) -> Replay:
-        """The replay, once something has been added."""
+        """The replay. `RuntimeError`: nothing has been added yet."""
         if self._replay is None:
             raise RuntimeError("The storage is empty, and its fields are not known before something is added.")
         return self._replay
@@ -97,7 +97,7 @@ class ShoalStorage(Storage):
         return torch.from_numpy(self._replay.add(columns))
 
     def draw(self, batch_size: int, beta: float | None) -> tuple[torch.Tensor, Batch]:
-        """Draw a batch and keep it: the `get` that follows returns these very rows, whatever is written meanwhile."""
+        """Draw a batch and keep it: the `get` that follows returns these rows, even if they were overwritten."""
         batch = self.replay.sample(batch_size, beta=beta)
         self._drawn = torch.from_numpy(batch.indices), batch
         return self._drawn
@@ -109,15 +109,15 @@ class ShoalStorage(Storage):
         if isinstance(index, slice):
             index = torch.arange(len(self))[index]
         index = torch.as_tensor(index)
-        # A mask means the slots where it is true.
+        # A boolean mask means the slots where it is true.
         index = index.nonzero().squeeze(-1) if index.dtype == torch.bool else index.long()
         index = torch.where(index < 0, index + len(self), index)
         return _tensordict(self.replay.get(index.reshape(-1).numpy()), index.shape)
 
     def set(self, cursor: Any, data: Any, *, set_cursor: bool = True) -> None:
-        """Refused: a replay that many processes fill chooses its slots itself."""
+        """Not supported: a replay that many processes fill chooses its slots itself."""
         raise NotImplementedError(
-            "A ShoalStorage cannot be written at a place of choice: give the replay buffer writer=ShoalWriter()."
+            "A ShoalStorage cannot be written at a given index: give the replay buffer writer=ShoalWriter()."
         )
 
     def __len__(self) -> int:
@@ -132,11 +132,11 @@ class ShoalStorage(Storage):
             self._replay.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Refused: a replay is saved to a file, with `dumps`."""
+        """Not supported: a replay is saved to a file, with `dumps`."""
         raise NotImplementedError("A replay is saved with dumps(path), not as a state_dict.")
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Refused: see `state_dict`."""
+        """Not supported: a replay is loaded from a file, with `loads`."""
         raise NotImplementedError("A replay is loaded with loads(path), not from a state_dict.")
 
     def dumps(self, path: str | Path) -> None:
@@ -154,13 +154,13 @@ class ShoalStorage(Storage):
         self.max_size = self._replay.capacity
 
     def _is_to_be_shared(self) -> bool:
-        """Whether others are to use the replay, which is not there yet."""
+        """Whether the replay will be shared, but has not been made yet."""
         return self._replay is None and bool(self._options.get("shared"))
 
     def __getstate__(self) -> dict[str, Any]:
         if self._is_to_be_shared():
             raise RuntimeError(NOT_SHARED_YET)
-        # A batch stays in its process: a process that gets this storage keeps what it draws itself.
+        # The drawn batch stays in this process: a process that gets the storage keeps the batches that it draws itself.
         return {**super().__getstate__(), "_drawn": None}
 
 
@@ -177,44 +177,45 @@ class ShoalWriter(Writer):
 
     @property
     def _write_count(self) -> int:
-        """What TorchRL calls `write_count`: all that was ever added, by whoever shares the replay."""
+        """TorchRL's `write_count`: the number of transitions added by all processes that share the replay."""
         replay = self._storage._replay
         return 0 if replay is None else replay.inserted
 
     def _empty(self, empty_write_count: bool = True) -> None:
-        """Nothing to do: the cursor is the replay's."""
+        """Do nothing: the cursor is the replay's."""
 
     def dumps(self, path: str | Path) -> None:
-        """Nothing to do: the cursor is the replay's."""
+        """Do nothing: the cursor is the replay's."""
 
     def loads(self, path: str | Path) -> None:
-        """Nothing to do: the cursor is the replay's."""
+        """Do nothing: the cursor is the replay's."""
 
     def state_dict(self) -> dict[str, Any]:
         """Empty: the cursor is the replay's."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Nothing to do: the cursor is the replay's."""
+        """Do nothing: the cursor is the replay's."""
 
 
 class ShoalStorageSampler(PrioritizedSampler):
-    """Draws from a `ShoalStorage` in proportion to its priorities; `beta=None` takes the replay's own.
+    """Draws from a `ShoalStorage` in proportion to its priorities; `beta=None` means the replay's own.
 
-    Priorities of transitions that have been overwritten since they were drawn last are dropped.
+    New priorities of transitions that have been overwritten since they were last drawn are dropped.
     """
 
     def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
-        # The constructor of PrioritizedSampler would make two trees that are never used.
-        self._storage, self._beta = storage, beta
+        # `super().__init__` is left out: it would make two trees that are never used.
+        self._storage = storage
+        self._beta = beta
         self.reduction = reduction
-        # The generation that was drawn last from each slot; 0 for a slot that was never drawn.
+        # The generation that was last drawn from each slot; 0 for a slot that was never drawn from.
         self._generations = np.zeros(storage.max_size, dtype=np.int64)
         self._added: NDArray[np.int64] | None = None
 
     @property
     def device(self) -> torch.device:
-        """Where priorities are kept: always the CPU."""
+        """The device that holds the priorities: always the CPU."""
         return torch.device("cpu")
 
     @property
@@ -233,7 +234,7 @@ class ShoalStorageSampler(PrioritizedSampler):
 
     @property
     def default_priority(self) -> float:
-        """What a transition gets that has no priority of its own: the largest error so far."""
+        """The priority of a transition that is added without one: the largest error so far."""
         return self._storage.replay.max_priority if len(self._storage) > 0 else 1.0
 
     def sample(self, storage: ShoalStorage, batch_size: int) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -243,17 +244,18 @@ class ShoalStorageSampler(PrioritizedSampler):
             self._generations = np.zeros(self._storage.max_size, dtype=np.int64)
         self._generations[batch.indices] = batch.generations
         if self._added is not None and np.array_equal(batch.indices, self._added):
-            # These slots mean what was drawn from now on.
+            # From now on these slots mean the transitions that were drawn.
             self._added = None
         return index, {"priority_weight": torch.from_numpy(batch.weights)}
 
     def update_priority(
         self, index: Index, priority: float | torch.Tensor, *, storage: ShoalStorage | None = None
     ) -> None:
-        """Set the priorities of transitions to these errors: of what was drawn there last, or else of what is there now.
+        """Set the priorities of the transitions at `index` to these errors.
 
-        What was added last is meant where `index` is what that returned: so TorchRL gives it the priorities that it came with.
-        A replay without priorities takes none.
+        A slot means the transition that was last drawn from it, or the one that it holds now if it was never drawn
+        from. If `index` is that of the last `add` or `extend`, the added transitions are meant: in this way TorchRL
+        sets priorities that come with transitions. A replay without priorities stays as it is.
         """
         if not self._storage.replay.prioritized:
             return
@@ -262,7 +264,8 @@ class ShoalStorageSampler(PrioritizedSampler):
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
         is_added = self._added is not None and np.array_equal(slots, self._added)
         if is_added:
-            # For one use: an older batch may name the same slots. A draw does not end it: another thread may make one.
+            # Forgotten after one use, because an older batch may have the same slots. A draw of other slots does not
+            # make it forgotten, because another thread may draw in between.
             self._added = None
         drawn = (generations > 0) & (not is_added)
         replay = self._storage.replay
@@ -272,14 +275,14 @@ class ShoalStorageSampler(PrioritizedSampler):
             replay.update_priorities(slots[~drawn], errors[~drawn])
 
     def mark_update(self, index: Index, *, storage: Storage | None = None) -> None:
-        """Nothing to do: what is added has its priority already."""
+        """Do nothing: added transitions have their priorities already."""
 
     def add(self, index: Index) -> None:
-        """Remember what was added last; it has its priority already."""
+        """Remember which slots were added last. They have their priorities already."""
         self._added = flat_index(index, self._storage)
 
     def extend(self, index: Index) -> None:
-        """Remember what was added last; it has its priority already."""
+        """Remember which slots were added last. They have their priorities already."""
         self._added = flat_index(index, self._storage)
 
     def _empty(self) -> None:
@@ -287,7 +290,8 @@ class ShoalStorageSampler(PrioritizedSampler):
         self._added = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # PrioritizedSampler refuses to send its trees to other processes. Here the replay has the priorities.
+        # Unlike `PrioritizedSampler`, whose trees cannot be sent to other processes: here the replay holds the
+        # priorities.
         return {**self.__dict__, "_rng": None}
 
     def state_dict(self) -> dict[str, Any]:
@@ -295,7 +299,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         return {"beta": self._beta}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         self._beta = state_dict["beta"]
 
     def dumps(self, path: str | Path) -> None:
@@ -308,7 +312,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         """Read what `dumps` wrote, and forget what was drawn: priorities are loaded with the storage."""
         self._empty()
         written = Path(path) / "sampler.json"
-        # Older dumps have none.
+        # Dumps of older versions have no such file.
         if written.exists():
             self._beta = json.loads(written.read_text())["beta"]
 
@@ -317,19 +321,19 @@ class ShoalStorageSampler(PrioritizedSampler):
 
 
 def _of_transitions(replay: Replay) -> Replay:
-    """The replay, unless it was made to be given steps."""
+    """Return the replay. `ValueError`: it was made with `n_step`."""
     if replay.n_step is not None:
         raise ValueError(NO_STEPS)
     return replay
 
 
 def _as_it_is(batch: TensorDictBase) -> TensorDictBase:
-    """What a storage returns is a batch already. Unlike a lambda it can be pickled."""
+    """Return the batch, which a storage has put together already. Unlike a lambda, this can be pickled."""
     return batch
 
 
 def _field_name(key: str | tuple[str, ...]) -> str:
-    """The field in which the values of a key are."""
+    """The name of the field that holds the values of a key."""
     parts = key if isinstance(key, tuple) else (key,)
     for part in parts:
         if SEPARATOR in part:
