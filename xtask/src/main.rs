@@ -17,6 +17,7 @@ mod python;
 mod report;
 mod stages;
 mod test;
+mod third_party;
 mod train;
 mod virtual_environment;
 mod wheel;

@@ -11,6 +11,13 @@ use crate::virtual_environment::{self, INSTALLED, interpreter, is_complete, runs
 use crate::workspace;
 
 const FOLDER: &str = "python";
+/// The native part with the libtorch engine, in the package's folder; made for a wheel alone.
+pub(crate) const NATIVE_WITH_LIBTORCH: &str = "shoal/_libtorch/_native.abi3.so";
+/// The version of PyTorch that this native part needs, in the package's folder; made for a wheel alone.
+pub(crate) const LIBTORCH_VERSION: &str = "shoal/_libtorch/version";
+/// The licences of all crates in a wheel, in the package's folder; made for a wheel alone. `pyproject.toml` has a pattern for
+/// such names.
+pub(crate) const THIRD_PARTY_LICENSES: &str = "LICENSE-third-party";
 /// Folder of the virtual environment, in `python/`.
 const ENVIRONMENT: &str = ".venv";
 /// File with the requirements of the package's tests, in `python/`.
@@ -23,8 +30,8 @@ const FAILURE: &str = "python/.venv could not be made; check the network connect
 /// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs. What an interrupted
 /// `cargo xtask wheel` has left among the package's files is removed: it would be part of whatever is built.
 pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
-    remove_libtorch(&folder_with_libtorch())?;
-    let package = workspace::root().join(FOLDER);
+    let package = folder();
+    remove_wheel_parts(&package)?;
     let (folder, wanted) = (package.join(ENVIRONMENT), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
     if is_usable(&folder, &requirements) {
@@ -53,7 +60,7 @@ fn is_usable(folder: &Path, requirements: &str) -> bool {
 
 /// Removes `python/.venv`, if it was made here.
 pub(crate) fn remove() -> Result<()> {
-    let package = workspace::root().join(FOLDER);
+    let package = folder();
     let _lock = SetupLock::acquire(&package, ENVIRONMENT)?;
     virtual_environment::remove(&package.join(ENVIRONMENT))
 }
@@ -73,16 +80,16 @@ pub(crate) fn obstacle(base: &Path) -> Option<String> {
     })
 }
 
-/// Where the package looks for its native part with the libtorch engine, and for the version of PyTorch that it needs.
-pub(crate) fn folder_with_libtorch() -> PathBuf {
-    workspace::root().join(FOLDER).join("shoal/_libtorch")
+/// The folder of the package.
+pub(crate) fn folder() -> PathBuf {
+    workspace::root().join(FOLDER)
 }
 
-/// Removes the native part with the libtorch engine, and the file with the version that it needs, from `folder`.
-pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
-    for name in ["_native.abi3.so", "version"] {
-        match std::fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("{}: {error}", folder.join(name).display()),
+/// Removes what is made for a wheel alone from the package's folder.
+pub(crate) fn remove_wheel_parts(package: &Path) -> Result<()> {
+    for name in [NATIVE_WITH_LIBTORCH, LIBTORCH_VERSION, THIRD_PARTY_LICENSES] {
+        match std::fs::remove_file(package.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("{}: {error}", package.join(name).display()),
             _ => {}
         }
     }
@@ -91,7 +98,7 @@ pub(crate) fn remove_libtorch(folder: &Path) -> Result<()> {
 
 /// Installs what the file `requirements` of the package names, beside the interpreter in `programs`.
 pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
-    let package = workspace::root().join(FOLDER);
+    let package = folder();
     let _lock = SetupLock::acquire(&package, ENVIRONMENT)?;
     virtual_environment::install(&programs.join("python"), &package.join(requirements), FAILURE)
 }
@@ -143,13 +150,16 @@ mod tests {
 
     #[test]
     fn what_an_interrupted_wheel_has_left_is_removed_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["__init__.py", "_native.abi3.so", "version"] {
-            std::fs::write(folder.path().join(name), "").unwrap();
+        let package = tempfile::tempdir().unwrap();
+        let kept = ["shoal/_libtorch/__init__.py", "LICENSE-MIT"];
+        std::fs::create_dir_all(package.path().join("shoal/_libtorch")).unwrap();
+        for name in [&kept[..], &[NATIVE_WITH_LIBTORCH, LIBTORCH_VERSION, THIRD_PARTY_LICENSES]].concat() {
+            std::fs::write(package.path().join(name), "").unwrap();
         }
-        remove_libtorch(folder.path()).unwrap();
-        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["__init__.py"]);
-        remove_libtorch(folder.path()).expect("there is nothing left to remove");
+        remove_wheel_parts(package.path()).unwrap();
+        let count = |folder: &str| std::fs::read_dir(package.path().join(folder)).unwrap().count();
+        assert!(kept.iter().all(|name| package.path().join(name).exists()));
+        assert_eq!((count("shoal/_libtorch"), count("")), (1, 2));
+        remove_wheel_parts(package.path()).expect("there is nothing left to remove");
     }
 }

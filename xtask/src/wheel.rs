@@ -9,7 +9,7 @@ use crate::libtorch::{self, Devices};
 use crate::processor::Processor;
 use crate::python::{self, Environments};
 use crate::report::say;
-use crate::{package, prerequisites, workspace};
+use crate::{package, prerequisites, third_party, workspace};
 
 /// Where the file goes, in the workspace's target folder.
 const FOLDER: &str = "wheels";
@@ -31,12 +31,13 @@ pub(crate) fn wheel(processor: Processor) -> Result<()> {
     }
     let programs = package::provide(&base)?;
     package::install(&programs, "requirements-wheel.txt")?;
-    let with_libtorch = package::folder_with_libtorch();
+    let folder = package::folder();
+    third_party::write_licenses(processor, &programs, &folder.join(package::THIRD_PARTY_LICENSES))?;
     if processor == Processor::HOST {
-        add_libtorch(&programs, &with_libtorch)?;
+        add_libtorch(&programs, &folder)?;
     }
     let built = build(processor, &programs);
-    package::remove_libtorch(&with_libtorch)?;
+    package::remove_wheel_parts(&folder)?;
     let wheel = built?;
     let bytes = std::fs::metadata(&wheel)?.len();
     ensure!(bytes <= LIMIT_BYTES, "{} has {bytes} bytes, more than {LIMIT_BYTES}", wheel.display());
@@ -69,9 +70,9 @@ fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
     let mut command = command_with_libtorch(programs, &target);
     libtorch.hand_to(&mut command);
     ensure!(command.status()?.success(), "the native part with libtorch could not be built");
-    std::fs::copy(built_with_libtorch(&target), folder.join("_native.abi3.so"))?;
+    std::fs::copy(built_with_libtorch(&target), folder.join(package::NATIVE_WITH_LIBTORCH))?;
     let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap_or((libtorch::VERSION, ""));
-    std::fs::write(folder.join("version"), version)?;
+    std::fs::write(folder.join(package::LIBTORCH_VERSION), version)?;
     Ok(())
 }
 
