@@ -56,7 +56,11 @@ VARIANTS = {
     "Shoal split": ["learner.split=actor_critic"],
     "Shoal, two learners": ["learner.count=2"],
 }
-WITHOUT_END = ["run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
+# Rates are measured while a run learns, so that begins early, and nothing ends the run.
+FOR_RATES = [
+    "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2",
+    "actor.random_steps=1000", "replay.min_size=1000",
+]
 
 
 def overrides_of(environment, setting, seed):
@@ -65,7 +69,7 @@ def overrides_of(environment, setting, seed):
     processes, batch_size = setting or (1, 256)
     return [
         "network.hidden=[256,256]", f"actor.count={processes}", f"learner.batch_size={batch_size}", f"run.seed={seed}",
-        f"replay.samples_per_insert={batch_size}", f"replay.min_size={max(1000, batch_size)}", "actor.random_steps=1000",
+        f"replay.samples_per_insert={batch_size}", *([f"replay.min_size={batch_size}"] if batch_size > 1000 else []),
         *([f"environment.id={identifier}"] if identifier else []),
     ]
 
@@ -76,7 +80,7 @@ def preset(environment, algorithm):
 
 def our_rates(arguments, algorithm, environment, setting, variant, seed):
     config = preset(environment, algorithm)
-    overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *WITHOUT_END]
+    overrides = [*FOR_RATES, *overrides_of(environment, setting, seed), *VARIANTS[variant]]
     if "adapting" in variant:
         overrides = fitted(arguments, config, overrides)
     with runs.Run(arguments.supervisor, config, overrides) as run:
