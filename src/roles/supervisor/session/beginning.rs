@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use ipc_channel::ipc;
+
 use super::super::attachments::Attachments;
 use super::super::binding::Binding;
 use super::super::checkpoint_writer::CheckpointWriter;
@@ -43,6 +45,7 @@ impl Session {
     ) -> Result<Self, SupervisorError> {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
+        settle_size_of_messages()?;
         let kept = match &mut resumption {
             None => None,
             Some(resumption) => claim(resumption, &mut prepared)?,
@@ -185,6 +188,15 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Have `ipc-channel` find out how large messages may be. It does so when it first receives one, through a channel that it opens for that,
+/// and panics if it cannot: as long as the run lasts there may be a moment in which no more files can be opened.
+fn settle_size_of_messages() -> Result<(), SupervisorError> {
+    let (_sender, receiver) = ipc::channel::<()>().map_err(|source| SupervisorError::System { action: "opening a channel", source })?;
+    // There is no message.
+    let _ = receiver.try_recv();
+    Ok(())
 }
 
 /// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
