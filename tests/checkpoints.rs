@@ -143,6 +143,21 @@ fn a_run_that_is_restored_without_rows_counts_samples_from_zero() {
 }
 
 #[test]
+fn what_a_run_dropped_stays_counted_when_it_is_restored_without_rows_and_what_nobody_had_taken_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(10, 100);
+    run.segment.control().sampled().store(7, Ordering::Relaxed);
+    run.slot(0).counters().add(Counter::DroppedRows, 5);
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    checkpoints.write(content(&run)).unwrap();
+    for (rows, dropped) in [(RowsIn::Checkpoint, 5), (RowsIn::Nothing, 8)] {
+        let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
+        checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), rows, |_, number, _| Some(number)).unwrap();
+        assert_eq!(segment.processes().total(Counter::DroppedRows), dropped, "{rows:?}");
+    }
+}
+
+#[test]
 fn no_process_of_a_later_life_uses_a_random_stream_of_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());

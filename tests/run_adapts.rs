@@ -6,7 +6,7 @@ mod run_support;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, limit_files, living, number, start, start_preset, told, too_few_files, try_kill};
+use run_support::{Supervised, Watchdog, kill, limit_files, living, number, start, start_preset, stop, told, too_few_files, try_kill};
 use serde_json::Value;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
@@ -327,15 +327,30 @@ fn a_batch_with_which_a_learner_crashes_again_and_again_is_taken_back_and_the_ru
 
 #[test]
 fn a_setting_for_whose_actor_the_system_has_no_room_is_taken_back_and_the_run_goes_on() {
-    let mut run = adapting(&["environment.step_delay_us=2000", "adaptation.most_actors=2", "evaluator.enabled=false"]);
-    // At 31 per second at most: before anything is tried.
-    run.wait_for("updates", |metrics| metrics["updates"].as_u64() > Some(100));
-    let usual = limit_files(&run, too_few_files());
-    run.wait_for_log("actor 1 could not be started");
+    // Nothing is tried before seven windows are over. With a rate limiter the learner would wait for an actor that busy cores leave a few
+    // steps per second, and windows would last up to ten seconds: the probe could come minutes later, or before the test had counted
+    // enough updates to set the limit. Without one a window lasts a second, and the limit is set as soon as the run is complete.
+    let changes =
+        ["environment.step_delay_us=2000", "adaptation.most_actors=2", "evaluator.enabled=false", "replay.samples_per_insert=none"];
+    // If the limit came too late all the same, nothing is proved. If it comes in time, a child still measures the cores, whose answer finds
+    // a supervisor that can open nothing.
+    let limited_in_time = || {
+        let mut run = adapting(&changes);
+        // The supervisor has started all that it begins with.
+        run.wait_for("the first metrics", |_| true);
+        stop(run.pid());
+        let usual = limit_files(&run, too_few_files());
+        let is_in_time = living(&run.segment(), "actor").iter().all(|&(number, _)| number == 0);
+        run.signal(Signal::SIGCONT);
+        is_in_time.then_some((run, usual))
+    };
+    let (mut run, usual) = (0..20).find_map(|_| limited_in_time()).expect("a limit is set before anything is tried");
+    // Whatever became of what was tried first, so that a search that went another way fails at once, with what it did.
+    let given_up = run.look_for("the end of a probe", |run| probes(run).pop());
     run.wait_for_log("gave up trying --set actor.count=2");
     limit_files(&run, usual);
 
-    let given_up = probes(&run).pop().expect("what is told is written");
+    assert!(run.log().contains("actor 1 could not be started"), "{}", run.log());
     let ends = (&given_up["from"]["actors"], &given_up["to"]["actors"]);
     assert_eq!((ends, &given_up["verdict"]), ((&1.into(), &2.into()), &"abandoned".into()));
     assert!(given_up["reason"].as_str().unwrap().starts_with("a process failed: "), "{given_up}");

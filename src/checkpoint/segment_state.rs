@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::CheckpointError;
 use crate::replay::{Counts, ReplayView, Restoring, Schema};
 use crate::segment::Segment;
+use crate::segment::counters::Counter;
 use crate::segment::float_board::{FloatBoard, NOTES};
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::sync::Ordering;
@@ -93,8 +94,13 @@ impl SegmentState {
             && self.statistics.iter().all(|saved| fits(saved, segment.settled_statistics()))
     }
 
-    /// Count no row as inserted, because none was kept.
+    /// Count no row as inserted, because none was kept. Those that nobody had taken count as dropped: nobody will learn from them. That
+    /// says something of fragments alone, each of which is taken once.
     pub(super) fn forget_rows(&mut self) {
+        let untaken = self.counts.inserted.saturating_sub(self.counts.sampled);
+        if let Some(dropped) = self.processes.first_mut().and_then(|process| process.counters.get_mut(Counter::DroppedRows as usize)) {
+            *dropped += untaken;
+        }
         self.counts = Counts { largest_priority: self.counts.largest_priority, claimed: 0, inserted: 0, sampled: 0, frames: 0 };
         self.samples_beyond = 0;
     }

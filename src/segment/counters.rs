@@ -57,7 +57,8 @@ counters! {
     PublishNs = 18,
     /// Priorities that were larger than the largest that the tree keeps, and count as that.
     SaturatedPriorities = 19,
-    /// Rows that were taken and not learned from, because they were too old.
+    /// Rows that were taken and not learned from, because they were too old, and those that nobody had taken when the
+    /// run went on without its replay.
     DroppedRows = 20,
     /// Rows learned from again after they had been taken.
     ReplayedRows = 21,

@@ -45,30 +45,47 @@ pub struct FolderSettings {
 }
 
 impl RunFolder {
-    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, points `root/latest` to it, and
-    /// creates `root/tensorboard/<id>` for its event file.
+    /// Creates `root/<id>` with the resolved configuration and `run.json` in it, and `root/tensorboard/<id>` for its
+    /// event file. `root/latest` stays as it is until [`Self::become_latest`].
     ///
     /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix:
     /// `20261121-154502-cartpole_dqn-seed1-3f2a`. Ids sort by time. No existing folder is ever reused.
     ///
     /// # Errors
-    /// The root cannot be written.
+    /// The root cannot be written. There is no folder then.
     pub fn create(root: &Path, name: &str, config_toml: &str) -> Result<Self, TelemetryError> {
         fs::create_dir_all(root).map_err(TelemetryError::file("create", root))?;
         let started = Timestamp::now();
         let id = claim_id(root, name, started)?;
         let mut folder = Self { path: root.join(&id), id, charts_second: started.as_second(), warnings: Vec::new(), lock: None };
-        folder.take()?;
-        let weights = folder.path.join("weights");
-        for needed in [weights, folder.charts().join(&folder.id)] {
+        folder.fill(name, config_toml, started).inspect_err(|_| folder.remove())?;
+        Ok(folder)
+    }
+
+    fn fill(&mut self, name: &str, config_toml: &str, started: Timestamp) -> Result<(), TelemetryError> {
+        self.take()?;
+        for needed in [self.path.join("weights"), self.charts().join(&self.id)] {
             fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
         }
-        run_record::replace(&folder.config(), config_toml)?;
-        run_record::write(&folder.record_path(), &RunRecord::of_this_process(&folder.id, name, started))?;
-        if let Err(reason) = point_latest(root, &folder.id) {
-            folder.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
+        run_record::replace(&self.config(), config_toml)?;
+        run_record::write(&self.record_path(), &RunRecord::of_this_process(&self.id, name, started))
+    }
+
+    /// Removes the folder of a run that has not begun, with its place among the charts.
+    pub fn remove(&self) {
+        for path in [self.charts().join(&self.id), self.path.clone()] {
+            // Whoever removes it has an error to tell, and this would be another.
+            let _ = fs::remove_dir_all(path);
         }
-        Ok(folder)
+    }
+
+    /// Points `latest` beside the folder to it.
+    ///
+    /// # Errors
+    /// Why it does not lead here, in words.
+    pub fn become_latest(&self) -> Result<(), String> {
+        let (Some(root), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str())) else { return Ok(()) };
+        point_latest(root, name).map_err(|reason| format!("{} does not lead to this run: {reason}", root.join(LATEST).display()))
     }
 
     /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if
@@ -173,11 +190,6 @@ impl RunFolder {
         fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
         run_record::write(&self.record_path(), &record)?;
         self.charts_second = second_of_another(&charts, Timestamp::now().as_second());
-        if let (Some(root), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
-            && let Err(reason) = point_latest(root, name)
-        {
-            self.warnings.push(format!("{} does not lead to this run: {reason}", root.join(LATEST).display()));
-        }
         Ok(())
     }
 
@@ -215,7 +227,7 @@ impl RunFolder {
         &self.id
     }
 
-    /// What went wrong without stopping the run when the folder was created or locked, to be shown to the user.
+    /// What went wrong without stopping the run when the folder was locked, to be shown to the user.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

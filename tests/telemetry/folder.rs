@@ -48,8 +48,8 @@ fn runs_started_in_the_same_second_do_not_share_a_folder() {
 #[test]
 fn latest_leads_to_the_newest_run_and_open_follows_it() {
     let root = tempdir().unwrap();
-    RunFolder::create(root.path(), "first", CONFIG).unwrap();
-    let second = RunFolder::create(root.path(), "second", CONFIG).unwrap();
+    let [_, second] = ["first", "second"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
+    second.become_latest().unwrap();
     let latest = root.path().join("latest");
     assert_eq!(fs::read_link(&latest).unwrap().to_str(), Some(second.id()), "relative, so that the folder can be moved");
     let opened = RunFolder::open(&latest).unwrap();
@@ -83,6 +83,7 @@ fn tensorboard_finds_each_run_once() {
             folder.events().parent().unwrap().to_path_buf()
         })
         .collect();
+    folders[1].become_latest().unwrap();
     assert_eq!(runs_of_tensorboard(root.path()), events, "in the folder of all runs");
     assert_eq!(runs_of_tensorboard(&folders[0].charts()), events, "in the folder that the report names");
     for (folder, events) in folders.iter().zip(&events) {
@@ -128,12 +129,12 @@ fn charts_of_a_run_that_goes_on_follow_those_before_whatever_the_clock_says() {
 #[test]
 fn latest_leads_to_a_run_again_that_was_killed_while_it_pointed_it() {
     let root = tempfile::tempdir().unwrap();
-    let mut first = RunFolder::create(root.path(), "first", "").unwrap();
-    let second = RunFolder::create(root.path(), "second", "").unwrap();
+    let [first, second] = ["first", "second"].map(|name| RunFolder::create(root.path(), name, "").unwrap());
+    second.become_latest().unwrap();
     std::os::unix::fs::symlink(first.id(), root.path().join(format!(".latest-{}", first.id()))).unwrap();
     let latest = || fs::read_link(root.path().join("latest")).unwrap();
     assert_eq!(latest().to_str(), Some(second.id()));
-    first.go_on("").unwrap();
+    first.become_latest().unwrap();
     assert_eq!(latest().to_str(), Some(first.id()));
     assert!(fs::symlink_metadata(root.path().join(format!(".latest-{}", first.id()))).is_err());
 }
@@ -143,14 +144,15 @@ fn something_of_the_users_named_latest_is_left_alone() {
     let root = tempdir().unwrap();
     fs::write(root.path().join("latest"), "mine").unwrap();
     let folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let warning = folder.become_latest().unwrap_err();
     assert_eq!(fs::read_to_string(root.path().join("latest")).unwrap(), "mine");
-    assert!(matches!(folder.warnings(), [warning] if warning.contains("latest") && warning.contains("not a symbolic link")));
+    assert!(warning.contains("latest") && warning.contains("not a symbolic link"), "{warning}");
 }
 
 #[test]
 fn a_folder_that_no_run_has_written_is_refused_with_the_missing_file() {
     let root = tempdir().unwrap();
-    RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    RunFolder::create(root.path(), "run", CONFIG).unwrap().become_latest().unwrap();
     let error = RunFolder::open(root.path()).unwrap_err();
     assert!(matches!(error, TelemetryError::NotARunFolder { missing: "run.json", .. }));
     let latest = root.path().join("latest").display().to_string();

@@ -35,6 +35,7 @@ pub(crate) fn settings() -> SinkSettings {
 /// Sinks in a new run folder under `root`.
 pub(crate) fn sinks_in(root: &Path, console: Console) -> Sinks {
     let folder = RunFolder::create(root, "cartpole_dqn", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+    folder.become_latest().unwrap();
     Sinks::open(folder, console, settings(), None).unwrap()
 }
 

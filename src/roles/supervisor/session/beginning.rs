@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use ipc_channel::ipc;
+
 use super::super::attachments::Attachments;
 use super::super::binding::Binding;
 use super::super::checkpoint_writer::CheckpointWriter;
@@ -43,6 +45,7 @@ impl Session {
     ) -> Result<Self, SupervisorError> {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
+        settle_size_of_messages()?;
         let kept = match &mut resumption {
             None => None,
             Some(resumption) => claim(resumption, &mut prepared)?,
@@ -75,8 +78,8 @@ impl Session {
     }
 
     /// A run without its processes: its folder, segment, place in the registry, sentinel and records. If one of them fails, those before it
-    /// are dropped. That undoes all but the folder, and nothing of a run that was adopted. Nobody dismisses the sentinel then: it sees to
-    /// the rest after this process.
+    /// are dropped. That undoes all of a new run, and nothing of one that was adopted. Nobody dismisses the sentinel then: it sees to the
+    /// rest after this process.
     ///
     /// A run that goes on has everything put back before its folder is touched. If it cannot go on, the folder stays as it was.
     fn allocate(
@@ -93,6 +96,7 @@ impl Session {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
+        let mut unused = Unused(resumption.is_none().then(|| folder.clone()));
         let fitting = Fitting::new(&prepared, prepared.found(resumption))?;
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
@@ -109,7 +113,12 @@ impl Session {
             // Why the run does not go on is what is told, even if this fails as well.
             let _ = before.as_ref().map(|before| folder.put_back(before));
         });
-        let Open { checkpoints, announcement, sentinel, listener, observer, sinks } = open?;
+        let Open { checkpoints, announcement, sentinel, listener, observer, mut sinks } = open?;
+        unused.0 = None;
+        // Only now, since the link is to lead to a run that could begin.
+        if let Err(warning) = folder.become_latest() {
+            sinks.event(&format!("warning: {warning}"));
+        }
         Ok(Self {
             sinks,
             observer,
@@ -181,6 +190,15 @@ impl Session {
     }
 }
 
+/// Have `ipc-channel` find out how large messages may be. It does so when it first receives one, through a channel that it opens for that,
+/// and panics if it cannot: as long as the run lasts there may be a moment in which no more files can be opened.
+fn settle_size_of_messages() -> Result<(), SupervisorError> {
+    let (_sender, receiver) = ipc::channel::<()>().map_err(|source| SupervisorError::System { action: "opening a channel", source })?;
+    // There is no message.
+    let _ = receiver.try_recv();
+    Ok(())
+}
+
 /// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
 fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<KeptRun>, SupervisorError> {
     resumption.claim(prepared.algorithm().schema())?;
@@ -210,6 +228,15 @@ fn segment_for(prepared: &Prepared, plan: &Plan, description: &Description, kept
     match kept {
         None => Ok(Segment::create(plan.layout.clone(), description, huge_pages)?),
         Some(kept) => Ok(kept.take_over(description, huge_pages)?),
+    }
+}
+
+/// The folder of a new run, which is removed unless all else that the run needs is there.
+struct Unused(Option<RunFolder>);
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        self.0.iter().for_each(RunFolder::remove);
     }
 }
 
