@@ -44,6 +44,14 @@ pub enum CatalogueError {
         /// The form that names have.
         form: &'static str,
     },
+    /// A key of an algorithm that no run could have.
+    #[error("the algorithm `{algorithm}` declares {fault}")]
+    Key {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The key, what is wrong with it, and what it should be.
+        fault: String,
+    },
 }
 
 impl Catalogue {
@@ -51,7 +59,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// The name of the algorithm, or of one of its own keys, is taken, or has other characters than small letters,
-    /// digits and `_`.
+    /// digits and `_`; a key does not take its own default, or is none of the library.
     pub fn add_algorithm<A: Algorithm + 'static>(
         &mut self,
         declaration: Declaration,
@@ -74,6 +82,9 @@ impl Catalogue {
                 is_meant,
                 own_keys().take(index),
             )?;
+        }
+        if let Some(fault) = declaration.keys.iter().find_map(AlgorithmKey::fault) {
+            return Err(CatalogueError::Key { algorithm: declaration.name, fault });
         }
         self.algorithms.add(declaration, build);
         Ok(())
@@ -205,6 +216,21 @@ mod tests {
         for id in ["", "gymnasium:Pole-v0", "Pole v0", "Pole/v0", long] {
             let error = catalogue.add_environment(id, || Renamed::new("Pole-v0")).unwrap_err();
             assert!(matches!(error, CatalogueError::Form { what: "an environment", .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_run_could_have_is_refused() {
+        const OUTSIDE: &[AlgorithmKey] = &[AlgorithmKey::flag("eager", true), AlgorithmKey::number("decay", 1.5, 0.0..=1.0)];
+        const NEAR: &[AlgorithmKey] = &[AlgorithmKey::of_library("network.convolution")];
+        const UNKNOWN: &[AlgorithmKey] = &[AlgorithmKey::of_library("wings.colour")];
+        for (keys, told) in [
+            (OUTSIDE, "the algorithm `mine` declares own.decay with the default 1.5, which must be a number from 0 to 1"),
+            (NEAR, "the key `network.convolution`, which the library does not have; did you mean `network.convolutions`?"),
+            (UNKNOWN, "docs/configuration.md has all keys"),
+        ] {
+            let error = Catalogue::default().add_algorithm(Declaration { keys, ..declared("mine") }, Dqn::new).unwrap_err();
+            assert!(matches!(error, CatalogueError::Key { .. }) && error.to_string().contains(told), "{error}");
         }
     }
 

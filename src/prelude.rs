@@ -20,7 +20,7 @@
 //!
 //! # A program with an environment of its own
 //!
-//! ```no_run
+//! ```
 //! use std::process::ExitCode;
 //!
 //! use shoal::prelude::*;
@@ -40,7 +40,8 @@
 //!     fn spec() -> EnvironmentSpec {
 //!         EnvironmentSpec {
 //!             id: "Balance-v0".into(),
-//!             observation: ObservationSpace::symmetric([2.0]),
+//!             // The last observation of an episode is one step beyond 2.
+//!             observation: ObservationSpace::symmetric([2.1]),
 //!             action: ActionSpace::Discrete { n: 2 },
 //!             time_limit_steps: Some(100),
 //!             reward_threshold: None,
@@ -60,9 +61,15 @@
 //!     }
 //! }
 //!
+//! # mod program {
+//! # use super::*;
 //! fn main() -> ExitCode {
 //!     shoal::program::main(|catalogue| catalogue.add_environment("Balance-v0", || Ok(Native::new(Balance::default()))))
 //! }
+//! # }
+//! # fn main() -> Result<(), conformance::ConformanceError> {
+//! #     conformance::check(|| Ok(Box::new(Native::new(Balance::default()))))
+//! # }
 //! ```
 //!
 //! Then `cargo run --release -- train balance.toml`, where the file begins with

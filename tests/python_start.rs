@@ -146,6 +146,33 @@ fn what_is_wrong_with_an_environment_is_told_at_its_place_in_the_configuration()
     assert!(arguments.contains("environment.keyword_arguments") && arguments.contains("JSON object"), "{arguments}");
 }
 
+#[test]
+fn arguments_that_were_written_for_another_environment_are_remarked_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, task) = (folder.path().join("task.toml"), folder.path().join("task.py"));
+    std::fs::write(&config, "environment.id = \"python:shapes:make_limited\"\nenvironment.keyword_arguments = '{\"steps\": 9}'\n").unwrap();
+    std::fs::write(task, "from shapes import Shown\n\nclass Swallows(Shown):\n    def __init__(self, **given):\n        pass\n").unwrap();
+    let check = |changes: &[&str]| {
+        let mut command = program("supervisor", folder.path());
+        let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
+        command.arg(&config).args(["--check", "--set", &python_path]);
+        for change in changes {
+            command.args(["--set", change]);
+        }
+        said(&command.output().unwrap())
+    };
+    let remark = "task.toml:2:33) were written for another environment; set environment.keyword_arguments too";
+    let is_remarked_on = |told: &str| told.contains(remark);
+    let refused = check(&["environment.id=python:shapes:Shown"]);
+    assert!(refused.starts_with("error: --set environment.id=python:shapes:Shown") && refused.contains("TypeError"), "{refused}");
+    assert!(is_remarked_on(&refused), "{refused}");
+    let swallowed = check(&["environment.id=python:task:Swallows"]);
+    assert!(!swallowed.starts_with("error: ") && is_remarked_on(&swallowed), "{swallowed}");
+    for changes in [&["environment.id=python:shapes:Shown", "environment.keyword_arguments={}"][..], &[]] {
+        assert!(!is_remarked_on(&check(changes)), "{}", check(changes));
+    }
+}
+
 /// The environment of `faulty.py` that fails as `how` says in its first step.
 fn refusal_of_faulty(how: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();

@@ -252,12 +252,12 @@ impl Places {
 }
 
 impl Loaded {
-    /// Where the goal was written, if it was meant for another environment: an override names another environment
-    /// than the file, and leaves the goal of the file alone.
-    pub fn goal_of_another_environment(&self) -> Option<&Place> {
+    /// What the file says of `key`, if it was meant for another environment: an override names another environment
+    /// than the file, and leaves `key` of the file alone.
+    pub fn written_for_another_environment(&self, key: &str) -> Option<&Difference> {
         let written_for = self.environment_in_file.as_ref()?.as_str()?;
-        let goal = self.differences.iter().find(|difference| difference.key == "run.stop_eval_return")?;
-        (written_for != self.config.environment.id && !goal.place.is_override()).then_some(&goal.place)
+        let difference = self.differences.iter().find(|difference| difference.key == key)?;
+        (written_for != self.config.environment.id && !difference.place.is_override()).then_some(difference)
     }
 
     /// Refuses a `run.folder` that begins with the `~` by which shells mean a home: a folder of that name would be
@@ -366,7 +366,22 @@ mod tests {
         let refusal = |message: &str| loaded.error_at("environment.id", message.into()).to_string();
         assert_eq!(refusal("`python:bad:Bad` is broken"), "`python:bad:Bad` is broken");
         assert_eq!(refusal("its process died"), "python:bad:Bad: its process died");
-        assert_eq!(loaded.goal_of_another_environment(), None);
+        assert_eq!(loaded.written_for_another_environment("run.stop_eval_return"), None);
+    }
+
+    #[test]
+    fn what_a_file_says_of_one_environment_is_told_apart_from_what_was_typed_for_another() {
+        let text = "[environment]\nid = \"python:corridor:Corridor\"\nkeyword_arguments = '{\"length\": 10}'\n";
+        let left = |overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+            let loaded = Config::parse(text, "preset.toml", &overrides).unwrap();
+            loaded.written_for_another_environment("environment.keyword_arguments").map(Difference::to_string)
+        };
+        let told = left(&["environment.id=python:task:Task"]).unwrap();
+        assert!(told.contains("preset.toml:3:21") && told.contains("length"), "{told}");
+        assert_eq!(left(&["environment.id=python:task:Task", "environment.keyword_arguments={}"]), None);
+        assert_eq!(left(&["environment.id=python:corridor:Corridor"]), None);
+        assert_eq!(left(&[]), None);
     }
 
     #[test]

@@ -76,6 +76,21 @@ impl AlgorithmKey {
         }
     }
 
+    /// What no configuration could make good, in words that follow "declares": a default that the key does not take,
+    /// or a key that the library does not have.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if let Declared::OfLibrary { path } = self.0 {
+            let paths: Vec<String> = Key::all().map(Key::path).collect();
+            let advice = || match nearest(path, paths.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "docs/configuration.md has all keys".to_owned(),
+            };
+            return Key::find(path).is_none().then(|| format!("the key `{path}`, which the library does not have; {}", advice()));
+        }
+        let (key, default) = self.own()?;
+        (!key.allows(&default)).then(|| format!("{} with the default {default}, which must be {}", key.path(), key.allowed()))
+    }
+
     /// The key of `[own]` as the checks know it, with its default; `None` for a key of the library.
     fn own(&self) -> Option<(Key, Value)> {
         let Declared::Own { name, kind, limits, default } = self.0 else { return None };

@@ -49,13 +49,15 @@ pub enum NetworkError {
     /// A kernel without an image.
     #[error(
         "{layer} of the network needs an image of 3 dimensions (channels, height, width), but {found} reach it; set \
-         network.convolutions to [], or choose an environment that shows frames"
+         network.convolutions to [], or {remedy}"
     )]
     NotAnImage {
         /// Which layer, in words.
         layer: String,
         /// The shape that reaches it, in words.
         found: String,
+        /// What to do to keep the convolutions.
+        remedy: &'static str,
     },
     /// A dense layer on something that is not flat.
     #[error("{layer} of the network needs one row of values, but {found} reach it; put a flatten layer before it")]

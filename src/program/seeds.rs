@@ -86,9 +86,7 @@ impl Seeds {
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
         // Said here, since the copy that the seeds read no longer has the places where settings were written.
-        if let Some(remark) = Prepared::remark_on_goal(&loaded) {
-            say(&format!("{:<11} {remark}", "note"));
-        }
+        Prepared::remarks_on_another_environment(&loaded).for_each(|remark| say(&format!("{:<11} {remark}", "note")));
         let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = follow(&launch, seeds, &loaded, console)?;

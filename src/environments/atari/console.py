@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import os
 import sys
 from importlib import metadata
 
@@ -31,9 +32,16 @@ def find(ale_py, name):
         raise shoal_bridge.Refused(f"ale-py {ale_py.__version__} ships no game {name}", advice)
     try:
         path = str(roms.get_rom_path(file))
-    except FileNotFoundError as error:
-        again = f"{shoal_bridge.install_command(shoal_bridge.package_of('ale_py'))} --force-reinstall"
-        raise shoal_bridge.Refused(f"its file {error.filename} is missing; install it again:  {again}") from None
+    except OSError as error:
+        # ale-py looks in that folder, if it is set, and not among its own files.
+        if folder := os.environ.get("ALE_ROMS_DIR"):
+            remedy = f"unset ALE_ROMS_DIR, which is {folder}, or put the file of ale-py {ale_py.__version__} there"
+        else:
+            package = shoal_bridge.package_of("ale_py")
+            remedy = f"install it again:  {shoal_bridge.install_command(package)} --force-reinstall"
+        # The rest of what is said of another file are two hashes.
+        reason = str(error).partition("\n")[0]
+        raise shoal_bridge.Refused(f"its file {file}.bin is of no use ({reason}); {remedy}") from None
     # Loading a game that ALE cannot play alone would end the process.
     if ale_py.ALEInterface.isSupportedROM(path) is None:
         raise shoal_bridge.Refused(f"ALE {ale_py.__version__} cannot play {name} alone: it is for two")

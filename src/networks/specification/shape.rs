@@ -80,10 +80,14 @@ impl Shape {
         if settings.contains(&0) {
             return Err(NetworkError::EmptyLayer { layer: name(index, layer) });
         }
-        match self {
-            Self::Image(shape) => Ok(shape),
-            _ => Err(NetworkError::NotAnImage { layer: name(index, layer), found: self.to_string() }),
-        }
+        let remedy = match self {
+            Self::Image(shape) => return Ok(shape),
+            Self::Other { dimensions: 2, .. } => {
+                "set environment.frame_stack to 2 or more, or let the environment show a third dimension, of length 1"
+            }
+            _ => "choose an environment that shows frames",
+        };
+        Err(NetworkError::NotAnImage { layer: name(index, layer), found: self.to_string(), remedy })
     }
 
     fn limited(self, named: impl Fn() -> String) -> Result<Self, NetworkError> {

@@ -114,9 +114,9 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
         return config_of(&folder);
     }
     let weights = PolicyWeights::load(path)?;
-    // In weights/, or in a checkpoint.
-    let folders = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let of_run = folders.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
+    // In weights/, or in a checkpoint; a link to it may lie anywhere.
+    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let of_run = file.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
         let config = config_of(&folder)?;
         if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
@@ -169,7 +169,9 @@ mod tests {
             assert_eq!((network.hidden, network.dueling), (vec![16], false), "{}", path.display());
         }
 
-        let elsewhere = root.path().join("alone.safetensors");
+        let [link, elsewhere] = ["link.safetensors", "alone.safetensors"].map(|name| root.path().join(name));
+        std::os::unix::fs::symlink(run.last_weights(), &link).unwrap();
+        assert_eq!(SavedPolicy::open(&link, Which::Last).unwrap().config.network.hidden, vec![16], "a link is the file that it leads to");
         fs::copy(run.last_weights(), &elsewhere).unwrap();
         let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));

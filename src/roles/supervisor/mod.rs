@@ -50,8 +50,8 @@ use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::fitted::{self, Found};
 use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
-use crate::config::{Config, ConfigError, ConfigErrors, Loaded, Rows};
-use crate::environments::{EnvironmentError, EnvironmentSpec};
+use crate::config::{Config, ConfigError, ConfigErrors, Difference, Loaded, Rows};
+use crate::environments::{EnvironmentError, EnvironmentSpec, Moment};
 use crate::experience::fragment::FragmentShape;
 use crate::machine::memory::Budget;
 use crate::machine::{Machine, cores};
@@ -198,10 +198,9 @@ impl Prepared {
         environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
     }
 
-    /// What there is to say of the goal of `loaded`, if it was written for another environment.
-    pub fn remark_on_goal(loaded: &Loaded) -> Option<String> {
-        let (goal, place) = (loaded.config.run.stop_eval_return?, loaded.goal_of_another_environment()?);
-        Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
+    /// What there is to say of settings of `loaded` that were written for another environment.
+    pub fn remarks_on_another_environment(loaded: &Loaded) -> impl Iterator<Item = String> {
+        remark_on_goal(loaded).into_iter().chain(remark_on_arguments(loaded))
     }
 
     /// The algorithm, for whoever does not ask on which device it computes.
@@ -281,9 +280,7 @@ impl Prepared {
             other => other.into(),
         })?;
         plan.swept = swept;
-        if let Some(remark) = Self::remark_on_goal(&self.loaded) {
-            plan.remark(remark);
-        }
+        Self::remarks_on_another_environment(&self.loaded).for_each(|remark| plan.remark(remark));
         if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }
@@ -352,6 +349,21 @@ fn about_algorithm(loaded: &Loaded, error: &AlgorithmError) -> SupervisorError {
     refuse(loaded.error_at(key, error.to_string()))
 }
 
+/// The goal, if it was written for another environment.
+fn remark_on_goal(loaded: &Loaded) -> Option<String> {
+    let goal = loaded.config.run.stop_eval_return?;
+    let place = &loaded.written_for_another_environment("run.stop_eval_return")?.place;
+    Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
+}
+
+/// The arguments of the environment, if they were written for another one.
+fn remark_on_arguments(loaded: &Loaded) -> Option<String> {
+    let Difference { value, place, .. } = loaded.written_for_another_environment("environment.keyword_arguments")?;
+    Some(format!(
+        "the arguments {value} ({place}) were written for another environment; set environment.keyword_arguments too, or to \"{{}}\""
+    ))
+}
+
 /// An error of the environment, blamed on the key that it is about.
 fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorError {
     let key = match error {
@@ -362,5 +374,10 @@ fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorErr
         EnvironmentError::FramesDoNotDivide { .. } => "environment.frames_per_observation",
         _ => "environment.id",
     };
-    refuse(loaded.error_at(key, error.to_string()))
+    // A constructor says that it takes no such argument, but not who gave it.
+    let remark = match error {
+        EnvironmentError::Python { during: Moment::Construction, .. } => remark_on_arguments(loaded),
+        _ => None,
+    };
+    refuse(loaded.error_at(key, remark.map_or_else(|| error.to_string(), |remark| format!("{error}\n{remark}"))))
 }
