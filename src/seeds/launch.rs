@@ -169,8 +169,8 @@ impl Launch {
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
-        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone: the
-        // terminal's would be a second one, which gives up the last checkpoint.
+        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone. After the
+        // terminal's, that would be a second one if it came late, and a second one gives up the last checkpoint.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }
