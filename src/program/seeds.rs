@@ -127,6 +127,10 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
     let mut progress = Progress::new(&launch.folder, seeds.len(), run.stop_env_steps, run.stop_wall_s);
     let mut count = 0;
     let ended = launch.run(seeds, |event| match event {
+        Event::Replaced(seed) => {
+            let program = launch.program.display();
+            console.print(&format!("warning: {program} was replaced: seed {seed} may be trained by another program than the first"));
+        }
         Event::Ended(seed) => {
             count += 1;
             let how = match &seed.started {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,6 +56,8 @@ pub struct Ended {
 /// What happens while supervisors run.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
+    /// The file of the program has been replaced since the first seed, and this seed is about to be started from it.
+    Replaced(u64),
     /// A supervisor has ended.
     Ended(&'a Ended),
     /// Supervisors of these seeds run. Reported now and then.
@@ -109,6 +112,7 @@ impl Launch {
         let mut passed_on = 0;
         let mut newest = None;
         let mut told_at: Option<Instant> = None;
+        let first_program = self.file_of_program();
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
@@ -124,6 +128,9 @@ impl Launch {
             while running.len() < self.jobs.max(1)
                 && let Some(seed) = waiting.pop_front()
             {
+                if self.file_of_program() != first_program {
+                    tell(Event::Replaced(seed));
+                }
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
                     Err(error) => all.push(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
@@ -159,6 +166,12 @@ impl Launch {
             // If the link cannot be made, the user still knows the folder, which was named at the start.
             let _ = point_latest(root, &format!("{name}/{LATEST}"));
         }
+    }
+
+    /// Device and number of the program's file, which no other file has as long as a process runs the program; `None`
+    /// if there is no file.
+    fn file_of_program(&self) -> Option<(u64, u64)> {
+        fs::metadata(&self.program).ok().map(|file| (file.dev(), file.ino()))
     }
 
     fn start(&self, seed: u64) -> Result<Child, SeedsError> {
