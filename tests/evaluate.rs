@@ -5,6 +5,7 @@ mod run_support;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use assert_cmd::Command;
 use run_support::{start, start_preset};
@@ -216,6 +217,27 @@ fn the_command_in_the_report_plays_the_run_from_where_it_was_started() {
         std::process::Command::new("sh").args(["-c", &format!("{play} --episodes 1")]).current_dir(folder.path()).output().unwrap();
     assert!(played.status.success(), "{play}: {}", String::from_utf8_lossy(&played.stderr));
     assert!(String::from_utf8_lossy(&played.stdout).contains("dqn on CartPole-v1"));
+}
+
+#[test]
+fn a_program_that_is_built_anew_while_it_trains_still_tells_how_to_play_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let [supervisor, player] = ["supervisor", "evaluate"].map(|name| folder.path().join(name));
+    run_support::install(&supervisor);
+    run_support::install(&player);
+    let usual = run_support::command(folder.path(), &[run_support::SMALL, &["run.stop_env_steps=1000"]].concat());
+    let mut command = std::process::Command::new(&supervisor);
+    command.args(usual.get_args()).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+    // Without cargo's variables, as a user starts it.
+    command.env_remove("CARGO_MANIFEST_DIR").stdout(Stdio::null()).stderr(Stdio::piped());
+    let run = command.spawn().unwrap();
+    std::fs::remove_file(&supervisor).unwrap();
+    run_support::install(&supervisor);
+    let output = run.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let play = text.lines().find_map(|line| line.strip_prefix("play it")).unwrap_or_else(|| panic!("{text}")).trim();
+    assert!(play.starts_with(&format!("{} runs/", player.display())), "{play}");
 }
 
 #[test]

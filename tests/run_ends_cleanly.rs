@@ -2,6 +2,8 @@
 
 mod run_support;
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 use run_support::{kill, learner, program, said, start, stop, stop_outside_of_operations, told, under};
 use serde_json::Value;
@@ -88,6 +90,28 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
         assert!(run.output().contains("interrupted"));
         run.assert_nothing_left();
     }
+}
+
+#[test]
+fn a_request_to_stop_that_comes_by_several_ways_costs_no_checkpoint() {
+    let mut run = start(&["checkpoint.interval_s=0.1"]);
+    run.wait_for_log("checkpoint 000001");
+    // As long as somebody else has this lock, no checkpoint is written.
+    let lock = std::fs::File::open(run.run_folder().join("checkpoints/.lock")).unwrap();
+    lock.lock().unwrap();
+    let before = run.checkpoints();
+    let first = Instant::now();
+    run.signal(Signal::SIGTERM);
+    run.wait_until_left();
+    // Sent well before a second is over, so that the run also hears them within it.
+    while first.elapsed() < Duration::from_millis(500) {
+        run_support::stop_signals().into_iter().for_each(|signal| run.signal(signal));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(lock);
+    let said = run.output();
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{said}");
+    assert!(run.checkpoints().last() > before.last() && !said.contains("given up"), "{said}");
 }
 
 #[test]

@@ -479,7 +479,7 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
     let before = run.checkpoints();
     run.signal(Signal::SIGTERM);
     run.wait_until_left();
-    // A signal that comes before the run waits for its last checkpoint only repeats the first one.
+    // A signal that comes within a second, or before the run waits for its last checkpoint, only repeats the first one.
     let watchdog = Watchdog::new("the end of a run that is told so again and again");
     while run.is_running() {
         run.signal(Signal::SIGTERM);

@@ -103,12 +103,13 @@ impl Seeds {
             ways_on(seeds, &ended, &report, &launch).iter().for_each(|line| say(line));
         }
         written?;
+        if let Some(signal) = signal {
+            // The table is in its file. What counts is that the seeds were interrupted, as by the end of a terminal.
+            printed.unwrap_or_else(|error| say(&format!("the table could not be printed: {error}")));
+            return Ok(RunOutcome::Interrupted { signal }.exit_code());
+        }
         printed?;
-        Ok(match signal {
-            Some(signal) => RunOutcome::Interrupted { signal }.exit_code(),
-            None if complete => SUCCESS,
-            None => FAILURE,
-        })
+        Ok(if complete { SUCCESS } else { FAILURE })
     }
 
     /// Binds no seed to cores if several run at a time: runs that start at the same moment do not see each other and
@@ -124,6 +125,10 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
     let mut progress = Progress::new(&launch.folder, seeds.len(), run.stop_env_steps, run.stop_wall_s);
     let mut count = 0;
     let ended = launch.run(seeds, |event| match event {
+        Event::Replaced(seed) => {
+            let program = launch.program.display();
+            console.print(&format!("warning: {program} was replaced: seed {seed} may be trained by another program than the first"));
+        }
         Event::Ended(seed) => {
             count += 1;
             let how = match &seed.started {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,6 +56,8 @@ pub struct Ended {
 /// What happens while supervisors run.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
+    /// The file of the program has been replaced since the first seed, and this seed is about to be started from it.
+    Replaced(u64),
     /// A supervisor has ended.
     Ended(&'a Ended),
     /// Supervisors of these seeds run. Reported now and then.
@@ -109,6 +112,7 @@ impl Launch {
         let mut passed_on = 0;
         let mut newest = None;
         let mut told_at: Option<Instant> = None;
+        let first_program = self.file_of_program();
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
@@ -124,6 +128,9 @@ impl Launch {
             while running.len() < self.jobs.max(1)
                 && let Some(seed) = waiting.pop_front()
             {
+                if self.file_of_program() != first_program {
+                    tell(Event::Replaced(seed));
+                }
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
                     Err(error) => all.push(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
@@ -161,6 +168,12 @@ impl Launch {
         }
     }
 
+    /// Device and number of the program's file, which no other file has as long as a process runs the program; `None`
+    /// if there is no file.
+    fn file_of_program(&self) -> Option<(u64, u64)> {
+        fs::metadata(&self.program).ok().map(|file| (file.dev(), file.ino()))
+    }
+
     fn start(&self, seed: u64) -> Result<Child, SeedsError> {
         let log_path = self.log(seed);
         let log = File::create(&log_path).map_err(SeedsError::file("create", &log_path))?;
@@ -169,8 +182,8 @@ impl Launch {
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
-        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone: the
-        // terminal's would be a second one, which gives up the last checkpoint.
+        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone. After the
+        // terminal's, that would be a second one if it came late, and a second one gives up the last checkpoint.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }

@@ -211,7 +211,7 @@ fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> 
     use nix::sys::signal::{SigAction, sigaction};
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
     for &signal in signals {
-        // SAFETY: the handler only changes an atomic, which is async-signal-safe.
+        // SAFETY: the handler reads a clock and changes atomics, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
     Ok(())
@@ -265,11 +265,43 @@ static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 /// Stop signals that arrived.
 static STOPS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 
+/// Requests to stop that arrived.
+static REQUESTS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+
+/// The moment from which a stop signal is another request than the newest.
+static NEXT_REQUEST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// For how long after the first signal of a request others repeat it: longer than programs take to pass a signal on
+/// or to end by it, and short for somebody who has waited and asks again.
+const ONE_REQUEST_NS: u64 = 1_000_000_000;
+
 extern "C" fn note_stop(signal: libc::c_int) {
     use crate::sync::Ordering::Relaxed;
+    // Relaxed: the numbers order nothing.
     STOPS.fetch_add(1, Relaxed);
-    // Relaxed: the number orders nothing. The first signal is the reason to stop; later ones change nothing.
+    if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) {
+        REQUESTS.fetch_add(1, Relaxed);
+    }
+    // The first signal is the reason to stop; later ones change nothing.
     let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
+}
+
+/// Whether a stop signal at `now_ns` is another request than those before, of which `next_ns` has the moment from which
+/// one is; that moment is then moved on.
+fn begins_request(next_ns: &AtomicU64, now_ns: u64) -> bool {
+    use crate::sync::Ordering::Relaxed;
+    let next = next_ns.load(Relaxed);
+    // An exchange, since a signal of another kind may interrupt this handler: of the two, one begins the request.
+    now_ns >= next && next_ns.compare_exchange(next, now_ns.saturating_add(ONE_REQUEST_NS), Relaxed, Relaxed).is_ok()
+}
+
+/// Nanoseconds of the monotonic clock, for a signal handler: `sync::monotonic_ns` may do more than a handler may at
+/// its first call.
+fn clock_of_handler_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place for the time is valid, and POSIX lists the call among those that a signal handler may make.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// Whether a stop signal has arrived since [`handle_stop_signals`].
@@ -280,6 +312,12 @@ pub fn stop_requested() -> bool {
 /// How many stop signals have arrived in this process.
 pub fn stops() -> u32 {
     STOPS.load(crate::sync::Ordering::Relaxed)
+}
+
+/// How many requests to stop have arrived in this process. Signals of any kind within a second of the first are one
+/// request: a service manager sends one to every process, and some of these pass theirs on.
+pub fn stop_requests() -> u32 {
+    REQUESTS.load(crate::sync::Ordering::Relaxed)
 }
 
 /// Number of the first stop signal that has arrived since [`handle_stop_signals`].
@@ -327,5 +365,16 @@ mod tests {
         // In a process of its own, which has one thread.
         let child = fork_child(|| i32::from(!keep_freed_memory())).unwrap();
         assert!(wait_for_children(&[child]));
+    }
+
+    #[test]
+    fn signals_within_a_second_of_the_first_are_one_request_to_stop() {
+        let next = AtomicU64::new(0);
+        let begins = |ms: u64| begins_request(&next, ms * 1_000_000);
+        // From the start of the first request, however many signals follow: whoever does not let go is heard.
+        let moments = [5_000, 5_050, 5_999, 6_000, 6_900, 7_000, 7_500, 60_000];
+        assert_eq!(moments.map(begins), [true, false, false, true, false, true, false, true]);
+        // A handler that was interrupted after it had looked at the clock.
+        assert!(!begins(59_999));
     }
 }

@@ -2,6 +2,8 @@
 //! the same folder.
 
 use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::machine::Host;
@@ -37,7 +39,7 @@ impl Program {
         let host = Host::of_this_process();
         Self {
             typed: env::args_os().next().unwrap_or_default().into(),
-            executable: if host.is_some() { ALL.into() } else { env::current_exe().unwrap_or_default() },
+            executable: if host.is_some() { ALL.into() } else { present(env::current_exe().unwrap_or_default()) },
             hosted: host.map(|host| host.typed.clone()),
             workspace: env::var_os("CARGO_MANIFEST_DIR").and_then(|package| workspace(Path::new(&package))),
             working_directory: env::current_dir().unwrap_or_default(),
@@ -108,6 +110,16 @@ impl Program {
         }
         words.push(format!("--bin {name} --"));
         words.join(" ")
+    }
+}
+
+/// The file at the path of a program that the kernel says was started from `executable`: another one if the program was
+/// built anew meanwhile.
+fn present(executable: PathBuf) -> PathBuf {
+    // What the kernel adds to the path of a file that was removed, as a build removes the one that it replaces.
+    match executable.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(path) if !executable.exists() => OsStr::from_bytes(path).into(),
+        _ => executable,
     }
 }
 

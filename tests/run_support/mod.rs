@@ -90,6 +90,13 @@ pub fn program(name: &str, folder: &Path) -> Command {
     command
 }
 
+/// Put the program of that name at `path`, as a link where that can be: what has just been written cannot be started as
+/// long as a process has it open.
+pub fn install(path: &Path) {
+    let built = Path::new(env!("CARGO_BIN_EXE_supervisor")).with_file_name(path.file_name().unwrap());
+    std::fs::hard_link(&built, path).or_else(|_| std::fs::copy(&built, path).map(drop)).unwrap();
+}
+
 /// What a command wrote to standard error.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -213,14 +213,14 @@ impl CheckpointWriter {
         }
     }
 
-    /// Wait for the end of the checkpoint under way, and `say` when that takes long. Another stop signal than the
-    /// first `stops` gives the checkpoint up.
-    pub(super) fn wait(&mut self, stops: u32, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
+    /// Wait for the end of the checkpoint under way, and `say` when that takes long. Another request to stop than the
+    /// first `requests` gives the checkpoint up.
+    pub(super) fn wait(&mut self, requests: u32, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);
             }
-            if system::stops() != stops {
+            if system::stop_requests() != requests {
                 self.abandon();
                 return Some(Err(Failed::of("the last checkpoint was given up after another stop signal; the one before stays")));
             }

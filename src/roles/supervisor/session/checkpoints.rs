@@ -74,9 +74,9 @@ impl Session {
         }
     }
 
-    fn wait_for_checkpoint(&mut self, stops: u32) -> Option<Result<Written, Failed>> {
+    fn wait_for_checkpoint(&mut self, requests: u32) -> Option<Result<Written, Failed>> {
         let sinks = &mut self.sinks;
-        self.checkpoints.wait(stops, |late| sinks.event(&late.to_string()))
+        self.checkpoints.wait(requests, |late| sinks.event(&late.to_string()))
     }
 
     fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
@@ -133,11 +133,11 @@ impl Session {
     }
 
     /// Write the last checkpoint, which `begin` begins, and say what became of it. If the disk does not take it, it
-    /// is tried for a while, until another stop signal comes.
+    /// is tried for a while, until another request to stop comes.
     fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
-        let stops = system::stops();
+        let requests = system::stop_requests();
         let attempt = |session: &mut Self| match begin(session) {
-            Ok(()) => session.wait_for_checkpoint(stops),
+            Ok(()) => session.wait_for_checkpoint(requests),
             Err(failed) => Some(Err(failed)),
         };
         let mut ended = attempt(self);
@@ -146,7 +146,7 @@ impl Session {
             let deadline = Instant::now() + ROOM_PATIENCE;
             while matches!(&ended, Some(Err(failed)) if failed.is_of_disk) {
                 thread::sleep(ROOM_PAUSE);
-                if Instant::now() >= deadline || system::stops() != stops {
+                if Instant::now() >= deadline || system::stop_requests() != requests {
                     break;
                 }
                 ended = attempt(self);
