@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use assert_cmd::Command;
-use run_support::{start, start_preset};
+use run_support::{said, start, start_preset, under};
 use serde_json::Value;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
@@ -160,6 +160,22 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
         assert_eq!(playing.wait().unwrap().code(), Some(128 + signal as i32));
         assert_eq!(unfinished(), 0, "{signal} leaves nothing of a video");
     }
+}
+
+#[test]
+fn the_returns_are_told_even_if_the_video_cannot_be_written() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    assert!(run.wait().success());
+    let videos = tempfile::tempdir().unwrap();
+    let path = videos.path().join("first.gif");
+    let mut command = run.program("evaluate");
+    command.arg(run.run_folder()).args(["--episodes", "3", "--json", "--video"]).arg(&path);
+    let output = under("ulimit -f 0", &command).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("cannot write the video") && said(&output).contains("first.gif"), "{}", said(&output));
+    let played: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(played["returns"].as_array().unwrap().len() == 3 && played["video"].is_null(), "{played}");
+    assert_eq!(std::fs::read_dir(videos.path()).unwrap().count(), 0, "nothing is left of the video");
 }
 
 #[test]

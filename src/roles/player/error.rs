@@ -10,7 +10,6 @@ use crate::algorithms::AlgorithmError;
 use crate::checkpoint::WeightsError;
 use crate::config::ConfigErrors;
 use crate::environments::EnvironmentError;
-use crate::environments::video::VideoError;
 use crate::telemetry::TelemetryError;
 
 /// Why a policy could not be played.
@@ -60,9 +59,6 @@ pub enum PlayError {
         /// Its number.
         signal: u32,
     },
-    /// The video cannot be made.
-    #[error(transparent)]
-    Video(#[from] VideoError),
     /// The weights are of another network or scaling, or of an environment that shows or takes something else.
     #[error(
         "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here: it was trained with another \
