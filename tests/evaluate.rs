@@ -259,6 +259,14 @@ fn a_choice_of_weights_is_refused_where_a_file_of_them_is_named() {
 }
 
 #[test]
+fn weights_from_a_pipe_are_refused_with_the_way_to_play_them() {
+    let (reader, _) = std::io::pipe().unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate")).arg("/dev/stdin").stdin(reader).output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(said(&output).contains("/dev/stdin can be read once") && said(&output).contains("write them to a file"), "{}", said(&output));
+}
+
+#[test]
 fn what_cannot_be_played_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let garbage = folder.path().join("garbage.safetensors");

@@ -19,6 +19,12 @@ pub enum PlayError {
     /// The weights cannot be read.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// What holds the weights is no file.
+    #[error("{} can be read once, and weights are read again when they are played; write them to a file, and name that", path.display())]
+    NoFile {
+        /// The pipe or device.
+        path: PathBuf,
+    },
     /// The run has saved no weights.
     #[error(
         "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends",
