@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use assert_cmd::Command;
-use run_support::{start, start_preset};
+use run_support::{said, start, start_preset, under};
 use serde_json::Value;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
@@ -164,6 +164,22 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
 }
 
 #[test]
+fn the_returns_are_told_even_if_the_video_cannot_be_written() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    assert!(run.wait().success());
+    let videos = tempfile::tempdir().unwrap();
+    let path = videos.path().join("first.gif");
+    let mut command = run.program("evaluate");
+    command.arg(run.run_folder()).args(["--episodes", "3", "--json", "--video"]).arg(&path);
+    let output = under("ulimit -f 0", &command).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("cannot write the video") && said(&output).contains("first.gif"), "{}", said(&output));
+    let played: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(played["returns"].as_array().unwrap().len() == 3 && played["video"].is_null(), "{played}");
+    assert_eq!(std::fs::read_dir(videos.path()).unwrap().count(), 0, "nothing is left of the video");
+}
+
+#[test]
 fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
     assert!(run.wait().success());
@@ -262,6 +278,14 @@ fn a_choice_of_weights_is_refused_where_a_file_of_them_is_named() {
         assert!(!success && out.is_empty(), "{out}");
         assert!(error.contains("some.safetensors is a file") && error.contains("leave --weights out"), "{error}");
     }
+}
+
+#[test]
+fn weights_from_a_pipe_are_refused_with_the_way_to_play_them() {
+    let (reader, _) = std::io::pipe().unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_evaluate")).arg("/dev/stdin").stdin(reader).output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(said(&output).contains("/dev/stdin can be read once") && said(&output).contains("write them to a file"), "{}", said(&output));
 }
 
 #[test]

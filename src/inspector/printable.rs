@@ -5,12 +5,23 @@
 
 /// Characters of a string that are kept.
 const LIMIT_CHARACTERS: usize = 400;
+/// Characters of a path that are kept: Linux opens none that is longer.
+const LIMIT_OF_PATHS: usize = 4_096;
 
 /// The text with control and direction characters spelled out, cut to a sane length.
 pub(super) fn printable(text: &str) -> String {
+    cut(text, LIMIT_CHARACTERS)
+}
+
+/// The path with control and direction characters spelled out, whole.
+pub(super) fn printable_path(path: &str) -> String {
+    cut(path, LIMIT_OF_PATHS)
+}
+
+fn cut(text: &str, limit_characters: usize) -> String {
     let mut characters = text.chars();
     let mut kept = String::new();
-    characters.by_ref().take(LIMIT_CHARACTERS).for_each(|character| spell_out(character, &mut kept));
+    characters.by_ref().take(limit_characters).for_each(|character| spell_out(character, &mut kept));
     if characters.next().is_some() {
         kept.push('…');
     }

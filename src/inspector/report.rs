@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::metrics::MetricReport;
-use super::printable::printable;
+use super::printable::{printable, printable_path};
 use super::processes::ProcessReport;
 use super::rates::{Look, Rates};
 use super::replay::{ReplayReport, StagingReport, staging};
@@ -281,7 +281,7 @@ fn printed(description: &Description) -> RunDescription {
         program_version: printable(&description.program_version),
         environment: printable(&description.environment),
         algorithm: printable(&description.algorithm),
-        run_folder: printable(&description.run_folder),
+        run_folder: printable_path(&description.run_folder),
         fields: fields.collect(),
     }
 }

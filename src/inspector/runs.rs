@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use super::printable::printable;
+use super::printable::{printable, printable_path};
 use crate::rendezvous::{Entry, Liveliness, Registry, remove_dead_replays};
 use crate::segment::Segment;
 use crate::segment::control::{Control, RunState};
@@ -79,7 +79,7 @@ impl RunSummary {
             age_s: age_s(record.identity.created_unix_ms),
             env_steps: control.map(|control| control.env_steps().load(Ordering::Relaxed)),
             updates: control.map(|control| control.updates().load(Ordering::Relaxed)),
-            run_folder: printable(&record.run_folder),
+            run_folder: printable_path(&record.run_folder),
             segment: printable(&record.segment),
             problem,
         }

@@ -99,8 +99,8 @@ pub enum PythonError {
     },
     /// The interpreter's packages do not fit the linked libpython.
     #[error(
-        "this program is linked with Python {linked} and {path} is Python {found}; set environment.python to a Python {linked}, or build \
-         Shoal for this one:  PYO3_PYTHON={path} cargo build --release"
+        "this program is linked with Python {linked} and {path} is Python {found}; if another program started the run, use that program; \
+         else set environment.python to a Python {linked}, or build Shoal for this one:  PYO3_PYTHON={path} cargo build --release"
     )]
     OtherVersion {
         /// Version that was linked.

@@ -67,10 +67,14 @@ impl Evaluate {
             system::handle_first_stop_signals()?;
         }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
-        match player::play(catalogue, &self.path, which, self.episodes, self.seed, video) {
+        match player::play(catalogue, &self.path, which, self.episodes, self.seed, video.as_ref()) {
             Err(PlayError::Interrupted { signal }) => Ok(RunOutcome::Interrupted { signal }.exit_code()),
             played => {
-                output.print(&played?, self.json)?;
+                let mut played = played?;
+                let recorded = video.map(RecordVideo::finish).transpose().map(|video| played.video = video);
+                // Without a video, too: the episodes may have taken hours.
+                output.print(&played, self.json)?;
+                recorded?;
                 Ok(SUCCESS)
             }
         }

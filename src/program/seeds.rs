@@ -14,7 +14,7 @@ use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
-use crate::telemetry::{Console, LATEST, RunFolder};
+use crate::telemetry::{Console, LATEST, Program, RunFolder};
 
 /// Longest wait, before the table is printed, for a terminal that is slow to take the lines about the seeds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -151,6 +151,7 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
 /// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch`
 /// says.
 fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
+    let program = Program::current();
     let mut lines = Vec::new();
     let mut left = Vec::new();
     let mut which = "did not begin";
@@ -161,7 +162,8 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
         match folder.map(|folder| (folder, RunFolder::open(folder))) {
             Some((folder, Ok(run))) if run.saved_env_steps().is_some() => {
-                lines.push(format!("seed {seed} goes on with: shoal resume {}", word(folder)));
+                let command = program.resume(folder, None).unwrap_or_else(|| format!("shoal resume {}", word(folder)));
+                lines.push(format!("seed {seed} goes on with: {command}"));
             }
             begun => {
                 if begun.is_some() {
@@ -173,8 +175,8 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
     }
     if !left.is_empty() {
         let left = left.join(",");
-        let command = format!("shoal train {} --seeds {left} --jobs {}", word(&launch.config()), launch.jobs);
-        lines.push(format!("seeds that {which}: {left}; begin them with: {command}"));
+        let command = program.train(&launch.config()).unwrap_or_else(|| format!("shoal train {}", word(&launch.config())));
+        lines.push(format!("seeds that {which}: {left}; begin them with: {command} --seeds {left} --jobs {}", launch.jobs));
     }
     lines
 }

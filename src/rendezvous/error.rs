@@ -81,7 +81,7 @@ pub enum RendezvousError {
     },
     /// The supervisor is gone.
     #[error(
-        "the run of supervisor {pid} ({environment}) is dead: `shoal resume {0}` goes on with it from its last checkpoint, and \
+        "the run of supervisor {pid} ({environment}) is dead: if it wrote a checkpoint, `shoal resume {0}` goes on from there; \
          `shoal inspect --clean` removes what it left in memory",
         word(run_folder)
     )]

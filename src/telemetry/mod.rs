@@ -39,6 +39,7 @@ pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 pub use goal::{Attempts, GoalOutcome, proven_return};
 pub(crate) use gpus::Gpus;
 pub use inserted::{Inserted, InsertedByProcess};
+pub(crate) use play_command::Program;
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use reached::Reached;

@@ -1,5 +1,5 @@
-//! The commands that play what a run has learned and that go on with it, as whoever started the run can type them in
-//! the same folder.
+//! The commands that play what a run has learned, that go on with it and that train more, as whoever started the run
+//! can type them in the same folder.
 
 use std::env;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ const RESUME: &str = "resume";
 
 /// How this program was started.
 #[derive(Debug, Clone)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// What was typed for the program.
     typed: PathBuf,
     /// Path of the program's file.
@@ -35,7 +35,7 @@ pub(super) struct Program {
 
 impl Program {
     /// How this process was started.
-    pub(super) fn current() -> Self {
+    pub(crate) fn current() -> Self {
         let host = Host::of_this_process();
         Self {
             typed: env::args_os().next().unwrap_or_default().into(),
@@ -54,9 +54,14 @@ impl Program {
     }
 
     /// The command that goes on with the run in `folder`, with the options for what has to be changed.
-    pub(super) fn resume(&self, folder: &Path, change: Option<String>) -> Option<String> {
+    pub(crate) fn resume(&self, folder: &Path, change: Option<String>) -> Option<String> {
         let command = self.command(self.trainer(), &format!(" {RESUME}"), folder)?;
         Some(command + &change.map_or_else(String::new, |change| format!(" {change}")))
+    }
+
+    /// The command of a program with all commands that trains as the file `configuration` says.
+    pub(crate) fn train(&self, configuration: &Path) -> Option<String> {
+        self.command(self.trainer(), " train", configuration)
     }
 
     fn trainer(&self) -> &str {

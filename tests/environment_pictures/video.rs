@@ -80,6 +80,11 @@ fn what_cannot_be_recorded_is_said_and_an_older_video_stays() {
     let missing = folder.path().join("no/such/folder/video.gif");
     let refusal = RecordVideo::prepare(&missing, 30).map(drop).unwrap_err().to_string();
     assert!(refusal.contains("there is no folder") && refusal.contains("name another file"), "{refusal}");
+    let taken = folder.path().join("folder.gif");
+    fs::create_dir(&taken).unwrap();
+    let refusal = RecordVideo::prepare(&taken, 30).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("folder.gif: is a directory; name another file"), "{refusal}");
+    fs::remove_dir(&taken).unwrap();
 
     let path = folder.path().join("video.gif");
     fs::write(&path, "older").unwrap();

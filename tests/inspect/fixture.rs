@@ -124,11 +124,16 @@ impl World {
 
     /// Announce a run of `identity` with the segment called `segment`.
     pub fn announce(&self, identity: &Identity, segment: &str) -> Announcement {
+        self.announce_in("runs/known", identity, segment)
+    }
+
+    /// As [`announce`](Self::announce), a run with its results in `run_folder`.
+    pub fn announce_in(&self, run_folder: &str, identity: &Identity, segment: &str) -> Announcement {
         let record = RegisteredRun {
             identity: identity.clone(),
             segment: segment.into(),
             socket: self.registry.socket_path(identity.supervisor_pid),
-            run_folder: "runs/known".into(),
+            run_folder: run_folder.into(),
             environment: "Known-v1".into(),
             algorithm: "dqn".into(),
             program_version: "9.9.9".into(),
@@ -177,6 +182,15 @@ impl Known {
     /// Every byte of its segment.
     pub fn bytes(&self) -> Vec<u8> {
         std::fs::read(path_of(self.segment.name())).unwrap()
+    }
+
+    /// Every byte of its segment, had it this `description`.
+    pub fn bytes_with(&self, description: &Description) -> Vec<u8> {
+        let (mut bytes, encoded) = (self.bytes(), description.encode().unwrap());
+        let start = self.segment.layout().section(Region::Description).offset_bytes;
+        put_word(&mut bytes, start / 8, encoded.len() as u64);
+        bytes[start + 8..][..encoded.len()].copy_from_slice(&encoded);
+        bytes
     }
 }
 

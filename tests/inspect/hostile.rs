@@ -169,11 +169,7 @@ fn descriptions_that_contradict_the_store_are_errors() {
         (Vec::new(), "transitions of"),
     ] {
         description.fields = fields;
-        let encoded = description.encode().unwrap();
-        let mut bytes = known.bytes();
-        let start = known.segment.layout().section(Region::Description).offset_bytes;
-        put_word(&mut bytes, start / 8, encoded.len() as u64);
-        bytes[start + 8..][..encoded.len()].copy_from_slice(&encoded);
+        let bytes = known.bytes_with(&description);
         let object = Object::new(&bytes);
         let _announcement = world.announce(known.segment.identity(), &object.name);
         let error = world.inspect(&[&known.pid(), "--transition", "3"]).unwrap_err();

@@ -1,7 +1,7 @@
 //! The list of runs, what happens to vanished ones, and the removal of what dead ones left.
 
 use serde_json::json;
-use shoal::segment::Segment;
+use shoal::segment::{Description, Segment};
 
 use super::fixture::{Known, World, kill_supervisor};
 use super::object::{Object, path_of};
@@ -43,6 +43,18 @@ fn running_and_dead_runs_are_listed() {
     }
     let text = world.inspect(&[]).unwrap();
     assert!(text.contains("dead") && text.contains("running") && text.contains("`shoal inspect --clean` removes"), "{text}");
+}
+
+#[test]
+fn the_folder_of_a_run_is_named_whole_however_deep_it_lies() {
+    let (world, known) = (World::new(), Known::new());
+    let folder = format!("/{}run", "deep/".repeat(300));
+    let description = Description { run_folder: folder.clone(), ..known.segment.description().unwrap() };
+    let object = Object::new(&known.bytes_with(&description));
+    let _announcement = world.announce_in(&folder, known.segment.identity(), &object.name);
+    assert_eq!(world.json(&[])["runs"][0]["run_folder"], json!(folder));
+    assert_eq!(world.json(&[&known.pid()])["description"]["run_folder"], json!(folder));
+    assert!(world.inspect(&[]).unwrap().contains(&folder));
 }
 
 #[test]

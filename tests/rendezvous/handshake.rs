@@ -423,7 +423,7 @@ fn a_supervisor_that_dies_instead_of_answering_is_reported_as_dead() {
     supervisor.reap();
     let error = actor.join().unwrap().unwrap_err();
     assert!(matches!(error, RendezvousError::Dead { pid: dead, .. } if dead == pid), "{error}");
-    assert!(error.to_string().contains("inspect --clean"), "{error}");
+    assert!(error.to_string().contains("if it wrote a checkpoint") && error.to_string().contains("inspect --clean"), "{error}");
 }
 
 #[test]

@@ -105,6 +105,9 @@ impl VideoWriter {
         if !folder.is_dir() {
             return Err(VideoError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
         }
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
         // What any other file would get, less the umask; the default of a temporary file is for its owner only.
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;

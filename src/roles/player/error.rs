@@ -10,7 +10,6 @@ use crate::algorithms::AlgorithmError;
 use crate::checkpoint::WeightsError;
 use crate::config::ConfigErrors;
 use crate::environments::EnvironmentError;
-use crate::environments::video::VideoError;
 use crate::telemetry::TelemetryError;
 
 /// Why a policy could not be played.
@@ -20,6 +19,12 @@ pub enum PlayError {
     /// The weights cannot be read.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// What holds the weights is no file.
+    #[error("{} can be read once, and weights are read again when they are played; write them to a file, and name that", path.display())]
+    NoFile {
+        /// The pipe or device.
+        path: PathBuf,
+    },
     /// The run has saved no weights.
     #[error(
         "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends",
@@ -60,9 +65,6 @@ pub enum PlayError {
         /// Its number.
         signal: u32,
     },
-    /// The video cannot be made.
-    #[error(transparent)]
-    Video(#[from] VideoError),
     /// The weights are of another network or scaling, or of an environment that shows or takes something else.
     #[error(
         "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here: it was trained with another \

@@ -50,7 +50,7 @@ pub struct PlayedPolicy {
     pub cut_off: usize,
     /// Steps after which one is: `evaluator.episode_limit_steps`.
     pub episode_limit_steps: u32,
-    /// The video of the first episode, where one was wanted.
+    /// The video of the first episode; absent until it is finished, and where none was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<FinishedVideo>,
 }
@@ -97,8 +97,8 @@ pub fn become_ready(path: &Path) -> Result<(), PlayError> {
     Ok(environments::become_ready(&saved::config_at(path)?)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`; a video
-/// of the first one changes none of them.
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`. A `video`
+/// of the first one changes none of them, and is left to be finished: returns are told even if that fails.
 ///
 /// # Errors
 /// What cannot be played, and [`PlayError::Interrupted`] at a stop signal, where those are handled.
@@ -108,12 +108,12 @@ pub fn play(
     which: Which,
     episodes: usize,
     seed: u64,
-    video: Option<RecordVideo>,
+    video: Option<&RecordVideo>,
 ) -> Result<PlayedPolicy, PlayError> {
     let saved = SavedPolicy::open(path, which)?;
     let episodes = episodes.max(1);
     let most = episodes.min(MOST_ENVIRONMENTS);
-    let mut environments = environments::make_recorded(catalogue, &saved.config, most, Purpose::Evaluation, video.as_ref())?;
+    let mut environments = environments::make_recorded(catalogue, &saved.config, most, Purpose::Evaluation, video)?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || {
         !system::stop_requested()
@@ -136,6 +136,6 @@ pub fn play(
         returns: played.returns,
         cut_off: evaluator::episodes_cut_off(&played.lengths, environments.spec().time_limit_steps, episode_limit_steps),
         episode_limit_steps,
-        video: video.map(RecordVideo::finish).transpose()?,
+        video: None,
     })
 }

@@ -1,5 +1,6 @@
 //! A saved policy and the configuration of its run: what is needed to act as it did.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::environments;
@@ -79,7 +80,11 @@ impl SavedPolicy {
 
 /// The run folder at `path`; `None` if there is a file, or nothing.
 fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
-    if path.is_dir() { Ok(Some(RunFolder::open(path)?)) } else { Ok(None) }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(Some(RunFolder::open(path)?)),
+        Ok(found) if !found.is_file() => Err(PlayError::NoFile { path: path.to_owned() }),
+        _ => Ok(None),
+    }
 }
 
 /// The weights file, and whether it stands in for the best weights.
@@ -147,8 +152,6 @@ fn with_network_of(PolicyWeights { spec, metadata, .. }: &PolicyWeights, mut con
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::checkpoint::WeightsMetadata;
     use crate::networks::{Head, NetworkSpec};

@@ -121,7 +121,7 @@ impl KeptRun {
             folder.give_back();
             let record = folder.record()?;
             return Err(if record.has_lost_its_supervisor() {
-                ResumeError::NotKept { folder: path }
+                ResumeError::not_kept(path, &record)
             } else {
                 ResumeError::Running { folder: path, pid: record.supervisor_pid }
             });

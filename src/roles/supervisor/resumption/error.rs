@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::checkpoint::CheckpointError;
 use crate::shell::word;
-use crate::telemetry::TelemetryError;
+use crate::telemetry::{RunRecord, TelemetryError};
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
@@ -41,14 +41,26 @@ pub enum ResumeError {
         /// The run.
         folder: PathBuf,
     },
-    /// The run is not kept in memory.
+    /// The run was killed and is not kept in memory.
     #[error(
-        "the run in {} is not kept in memory: `shoal resume {}` goes on with it from its newest checkpoint",
+        "the run in {} is not kept in memory; if it wrote a checkpoint, `shoal resume {}` goes on from there",
         folder.display(), word(folder)
     )]
     NotKept {
         /// Folder of the run.
         folder: PathBuf,
+    },
+    /// The run has ended and is not kept in memory.
+    #[error(
+        "the run in {} has ended ({reason}) and is not kept in memory; `shoal inspect {}` shows what it reached and, if it left a \
+         checkpoint, how to go on with it",
+        folder.display(), word(folder)
+    )]
+    Ended {
+        /// Folder of the run.
+        folder: PathBuf,
+        /// How it ended.
+        reason: String,
     },
     /// Another process is adopting the run.
     #[error("the run in {} is being adopted by process {pid}", folder.display())]
@@ -176,4 +188,14 @@ pub enum ResumeError {
         /// That of this run.
         expected: String,
     },
+}
+
+impl ResumeError {
+    /// Why the run in `folder`, which has this `record` and is not kept in memory, cannot be adopted.
+    pub(super) fn not_kept(folder: PathBuf, record: &RunRecord) -> Self {
+        match &record.finished {
+            Some(finished) => Self::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
+            None => Self::NotKept { folder },
+        }
+    }
 }

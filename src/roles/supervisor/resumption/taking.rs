@@ -30,7 +30,7 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
         if folder.take()? {
             folder.give_back();
             // A keeper may have come between the look and the lock.
-            return KeptRun::of(folder)?.ok_or(ResumeError::NotKept { folder: path });
+            return KeptRun::of(folder)?.ok_or_else(|| ResumeError::not_kept(path, &record));
         }
         if Instant::now() >= deadline {
             return Err(ResumeError::Taken { folder: path });
@@ -89,4 +89,24 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
         return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::telemetry::Finished;
+
+    #[test]
+    fn whoever_adopts_a_run_that_has_ended_is_offered_no_command_that_may_be_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let mut folder = RunFolder::create(place.path(), "ended", "").unwrap();
+        let finished = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: serde_json::Value::Null };
+        folder.write_finished(finished).unwrap();
+        folder.give_back();
+        let error = wait_for_keeper(&mut folder, &|_| {}).map(drop).unwrap_err().to_string();
+        // To go on beyond a limit takes an option that depends on the limit, which `inspect` tells.
+        assert!(error.contains("has ended (step limit)") && error.contains("shoal inspect") && !error.contains("shoal resume"), "{error}");
+    }
 }
