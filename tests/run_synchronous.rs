@@ -152,6 +152,22 @@ fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
 }
 
 #[test]
+fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_replayed() {
+    let fixed = ["actor.count=0", "checkpoint.synchronous_interval_steps=512", "run.stop_env_steps=600", "evaluator.enabled=false"];
+    for (preset, replay_share, are_kept) in
+        [("cartpole_ppo", None, false), ("cartpole_appo", None, false), ("cartpole_appo", Some("fragments.replay_share=0.5"), true)]
+    {
+        let changes: Vec<&str> = fixed.into_iter().chain(["run.stop_eval_return=none"]).chain(replay_share).collect();
+        let mut run = start_preset(preset, &changes);
+        assert!(run.wait().success(), "{}", run.output());
+        let checkpoint = RunCheckpoint::open(&run.checkpoints()[0]).unwrap();
+        let row_bytes = 8 * checkpoint.manifest().layout.transition_words as u64;
+        let bytes = std::fs::metadata(checkpoint.path().join("replay.shoal")).unwrap().len();
+        assert_eq!(bytes > row_bytes, are_kept, "{bytes} bytes, {row_bytes} of a row: {preset}, {replay_share:?}");
+    }
+}
+
+#[test]
 fn the_last_updates_are_reported_though_there_are_few() {
     let mut run = start(&["actor.count=0", "run.stop_env_steps=300"]);
     assert!(run.wait().success(), "{}", run.output());
