@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint};
-use shoal::replay::ZeroPriority;
+use shoal::replay::{Batch, Replay, ZeroPriority};
 use shoal::segment::counters::Counter;
 use shoal::segment::float_board::FloatBoard;
 use shoal::segment::processes::Role;
 use shoal::segment::{Region, Segment};
 use shoal::sync::Ordering;
 use support::traced::Traced;
-use support::{Identity, Run, Sizes};
+use support::{Identity, Payload, Run, Sizes};
 
 const CAPACITY: usize = 64;
 
@@ -126,6 +126,38 @@ fn a_replay_that_is_not_full_asks_for_room_for_what_it_holds() {
     let (_, bytes) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run)).unwrap();
     let full = run.segment.layout().section(Region::Store).length_bytes as u64;
     assert!(bytes <= asked && asked < full / 10, "{bytes} were written, {asked} asked for, {full} are full");
+}
+
+/// Take up to `count` rows from the replay in `segment`, as process 0, and return their numbers.
+fn take(segment: &Segment, payload: &Payload, count: usize) -> Vec<u32> {
+    let mut replay = Replay::new(segment, payload.schema().clone(), segment.processes().slot(0));
+    let mut batch = Batch::new(payload.schema(), 1);
+    (0..count).map_while(|_| replay.take(&mut batch, 0).then(|| payload.verify(&batch, 0).number)).collect()
+}
+
+#[test]
+fn rows_that_were_taken_for_good_are_left_out_and_the_next_to_be_taken_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    // Of 96 rows the last 64 are there, and 14 of these still wait.
+    let run = run_with(96, 100);
+    assert_eq!(take(&run.segment, &run.payload, 50), Vec::from_iter(32..82));
+    let [all, waiting] = [ZeroPriority::Taken, ZeroPriority::TakenForGood].map(|zero| {
+        let content = Content { zero, ..content(&run) };
+        let asked = content.bytes();
+        let (path, bytes) = checkpoints.write(content).unwrap();
+        assert!(bytes <= asked, "{bytes} were written, {asked} asked for");
+        let checkpoint = RunCheckpoint::open(&path).unwrap();
+        let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
+        checkpoint.restore(&segment, run.payload.schema(), RowsIn::Checkpoint, |_, number, _| Some(number)).unwrap();
+        let slot = segment.processes().slot(0);
+        assert!(slot.reserve(Role::Learner, 0).is_some_and(|generation| slot.occupy(std::process::id(), generation)));
+        assert_eq!(take(&segment, &run.payload, 64), Vec::from_iter(82..96), "{zero:?}");
+        (asked, bytes)
+    });
+    let record_bytes = 8 * (3 + run.payload.schema().words() as u64);
+    assert_eq!(all.1 - waiting.1, 50 * record_bytes);
+    assert!(all.0 - waiting.0 >= 50 * record_bytes);
 }
 
 #[test]

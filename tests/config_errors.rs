@@ -134,6 +134,18 @@ fn too_little_room_for_fragments_is_refused_with_what_any_run_or_this_run_needs(
 }
 
 #[test]
+fn no_number_is_advised_that_its_key_does_not_take() {
+    let appo = |more: &[&str]| errors_without_a_file(&[&["algorithm.name=appo"][..], more].concat());
+    let replaying = |length: &str, batch: &str| appo(&["learner.count=16", "fragments.replay_share=0.5", length, batch]);
+    let large = replaying("fragments.length_steps=2048", "learner.batch_size=32768");
+    assert!(large.contains("nothing could be replayed; raise learner.batch_size to 65536, or set fragments.replay_share"), "{large}");
+    let too_large = replaying("fragments.length_steps=4096", "learner.batch_size=65536");
+    assert!(too_large.contains("nothing could be replayed; lower fragments.length_steps or learner.count, or set"), "{too_large}");
+    let crowded = appo(&["actor.count=256", "actor.environments=4096", "actor.attach_slots=8", "fragments.capacity=64"]);
+    assert!(crowded.contains("complete at once; use \"none\"") && !crowded.contains("at least"), "{crowded}");
+}
+
+#[test]
 fn a_batch_above_the_smallest_replay_is_refused_with_both_remedies_and_the_one_for_a_resumed_run() {
     let told = errors_without_a_file(&["learner.batch_size=2000"]);
     let ways = "lower learner.batch_size, or raise replay.min_size to at least 2000 (a run that goes on keeps its own)";

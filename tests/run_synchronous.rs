@@ -3,7 +3,7 @@
 mod run_support;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, start, wait_until};
+use run_support::{Supervised, number, start, start_preset, wait_until};
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::segment::Segment;
 use shoal::segment::control::{Control, RunState};
@@ -85,9 +85,14 @@ fn stop_until_one_is_wanted(run: &Supervised, control: Control<'_>) {
     wait_until("the trainer to ask for a checkpoint", || run.log(), is_wanted);
 }
 
+/// The environment steps of each checkpoint, the oldest first.
+fn steps_of_checkpoints(run: &Supervised) -> Vec<u64> {
+    run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect()
+}
+
 fn assert_ends_with_a_checkpoint_of(run: &mut Supervised, env_steps: u64) {
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
-    let written: Vec<u64> = run.checkpoints().iter().map(|path| RunCheckpoint::open(path).unwrap().manifest().env_steps).collect();
+    let written = steps_of_checkpoints(run);
     assert!(written.contains(&env_steps), "{written:?}, and none of {env_steps}; the log:\n{}", run.log());
 }
 
@@ -130,6 +135,36 @@ fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left(
     // The trainer may have been killed by now.
     run_support::try_kill(trainer, Signal::SIGCONT);
     assert_ends_with_a_checkpoint_of(&mut run, env_steps);
+}
+
+#[test]
+fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
+    // The eight environments complete fragments every 256 steps, which are a batch.
+    for (interval, expected) in [(100, &[256, 512, 768, 1024, 1280][..]), (300, &[512, 768, 1024, 1280][..])] {
+        let interval = format!("checkpoint.synchronous_interval_steps={interval}");
+        let others = ["actor.count=0", "checkpoint.keep_last=10", "run.stop_env_steps=1280", "evaluator.enabled=false"];
+        let mut run = start_preset("cartpole_ppo", &[&others[..], &["run.stop_eval_return=none", &interval]].concat());
+        assert!(run.wait().success(), "{}", run.output());
+        assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
+        let last = run.metrics().pop().unwrap();
+        assert_eq!((number(&last, "inserted"), number(&last, "updates")), (40, 80), "{last}");
+    }
+}
+
+#[test]
+fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_replayed() {
+    let fixed = ["actor.count=0", "checkpoint.synchronous_interval_steps=512", "run.stop_env_steps=600", "evaluator.enabled=false"];
+    for (preset, replay_share, are_kept) in
+        [("cartpole_ppo", None, false), ("cartpole_appo", None, false), ("cartpole_appo", Some("fragments.replay_share=0.5"), true)]
+    {
+        let changes: Vec<&str> = fixed.into_iter().chain(["run.stop_eval_return=none"]).chain(replay_share).collect();
+        let mut run = start_preset(preset, &changes);
+        assert!(run.wait().success(), "{}", run.output());
+        let checkpoint = RunCheckpoint::open(&run.checkpoints()[0]).unwrap();
+        let row_bytes = 8 * checkpoint.manifest().layout.transition_words as u64;
+        let bytes = std::fs::metadata(checkpoint.path().join("replay.shoal")).unwrap().len();
+        assert_eq!(bytes > row_bytes, are_kept, "{bytes} bytes, {row_bytes} of a row: {preset}, {replay_share:?}");
+    }
 }
 
 #[test]

@@ -117,9 +117,11 @@ impl Content<'_> {
     }
 
     fn replay_bytes(&self) -> u64 {
-        let (sizes, counts) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()).counts());
-        let of = |claimed: u64, slots: usize, words: usize| claimed.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
-        of(counts.claimed, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
+        let (sizes, replay) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()));
+        let counts = replay.counts();
+        let rows = if self.zero == ZeroPriority::TakenForGood { replay.fresh() } else { counts.claimed };
+        let of = |records: u64, slots: usize, words: usize| records.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
+        of(rows, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
     }
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.

@@ -294,10 +294,11 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &["appo"],
         violation: |config| {
             let (capacity, least) = (config.fragments.capacity?, config.least_fragments());
+            let remedy = if least <= Key::most_of("fragments.capacity") { format!("at least {least}, or ") } else { String::new() };
             (capacity < least).then(|| {
                 format!(
                     "a fragments.capacity of {capacity} is less than the {least} fragments of one batch and of what the actors complete \
-                     at once; use at least {least}, or \"none\""
+                     at once; use {remedy}\"none\""
                 )
             })
         },
@@ -309,11 +310,15 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &["appo"],
         violation: |config| {
             let (share, part) = (config.fragments.replay_share, config.fragments_per_batch() / config.learner.count);
+            let of_two_each = 2 * config.fragments.length_steps * config.learner.count;
+            let remedy = match of_two_each <= largest_batch_size() {
+                true => format!("raise learner.batch_size to {of_two_each}"),
+                false => "lower fragments.length_steps or learner.count".to_owned(),
+            };
             (share > 0.0 && config.replayed_fragments() == 0).then(|| match part {
                 0 | 1 => format!(
-                    "with a fragments.replay_share of {share} and a single fragment for each learner nothing could be replayed; raise \
-                     learner.batch_size to {}, or set fragments.replay_share to 0",
-                    2 * config.fragments.length_steps * config.learner.count
+                    "with a fragments.replay_share of {share} and a single fragment for each learner nothing could be replayed; {remedy}, \
+                     or set fragments.replay_share to 0"
                 ),
                 part => format!(
                     "a fragments.replay_share of {share} of {part} fragments for each learner is none; use at least {:.6}, or 0",

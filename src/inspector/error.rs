@@ -23,8 +23,8 @@ pub enum InspectError {
         /// Slots of the replay.
         capacity: usize,
     },
-    /// Nothing was written there yet.
-    #[error("slot {slot} is empty: {inserted} transitions have been inserted so far; choose a lower slot or wait")]
+    /// Nothing was written there yet, or the run goes on from a checkpoint without it.
+    #[error("slot {slot} is empty: {inserted} transitions have been inserted so far; choose another slot or wait")]
     EmptySlot {
         /// Slot asked for.
         slot: usize,

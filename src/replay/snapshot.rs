@@ -35,6 +35,8 @@ pub enum ZeroPriority {
     Unfinished,
     /// A learner has taken the row: rows are taken once. A row that is being inserted counts as taken.
     Taken,
+    /// As [`Self::Taken`], and nobody reads rows again that were taken: they are left out.
+    TakenForGood,
 }
 
 /// The counts of a replay.
@@ -54,7 +56,7 @@ pub struct Counts {
 
 impl ReplayView<'_> {
     /// Hand every whole row to `take`, with its words. Other processes may write meanwhile: a row that changes while
-    /// it is read is left out, and a row whose priority is not set yet is saved as `zero` says.
+    /// it is read is left out, and a row whose priority is zero is treated as `zero` says.
     ///
     /// # Errors
     /// The first error of `take`, which ends the walk.
@@ -71,6 +73,9 @@ impl ReplayView<'_> {
             }
             if zero == ZeroPriority::Taken && usize::try_from(record.slot).is_ok_and(|slot| self.leaf_tag(slot).is_none()) {
                 record.priority = Record::TAKEN;
+            }
+            if zero == ZeroPriority::TakenForGood && record.priority == 0 {
+                return Ok(());
             }
             take(record, words)
         })

@@ -13,6 +13,7 @@ use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
 use super::learner::{Learner, UpdateResult};
 use super::run::{RoleError, Run};
+use crate::config::Rows;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 
@@ -54,10 +55,18 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join()?;
     }
-    let next_multiple = |interval: u64| (run.env_steps() / interval + 1) * interval;
+    let began = run.env_steps();
+    let next_multiple = |interval: u64| (began / interval + 1) * interval;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = next_multiple(interval);
-    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(next_multiple);
+    // A checkpoint gives up unfinished fragments, so it waits for whole ones. Otherwise a run with intervals shorter than fragments would
+    // never complete any.
+    let unit = match run.config.rows() {
+        Rows::Fragments => (run.config.actor.environments * run.config.fragments.length_steps) as u64,
+        Rows::Transitions => 1,
+    };
+    let checkpoint_after = |interval| began + (next_multiple(interval) - began).next_multiple_of(unit);
+    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(checkpoint_after);
     while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.

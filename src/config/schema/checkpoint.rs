@@ -10,7 +10,8 @@ table! {
         interval_s: Option<f64> = Some(600.0), positive_up_to(31_536_000.0), "seconds";
         /// Environment steps between two checkpoints if `actor.count` is 0, since a reproducible run must not look
         /// at the clock. At each checkpoint the trainer begins anew and gives up the episodes under way, so this
-        /// interval changes what the run learns.
+        /// interval changes what the run learns. PPO and APPO put each checkpoint off until all environments have
+        /// taken whole fragments since the one before.
         synchronous_interval_steps: Option<u64> = None, whole(1, 1_000_000_000_000), "environment steps";
         /// When a checkpoint includes the replay. Without it a run goes on with an empty replay, and a checkpoint
         /// has the size of a few networks.

@@ -110,16 +110,11 @@ impl Watched {
 /// What everybody does, phase by phase, and what can be done about it.
 fn explain(segment: &Segment) -> String {
     let mut phases: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut all_wait_for_the_limiter = true;
     for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Live) {
         let (Some((role, number)), Some(phase)) = (slot.role(), slot.phase()) else { continue };
         phases.entry(phase.name()).or_default().push(format!("{} {number} (pid {})", role.name(), slot.pid()));
-        all_wait_for_the_limiter &= matches!(role, Role::Evaluator | Role::Visualizer | Role::Guest) || phase == Phase::LimiterWait;
     }
     let mut lines: Vec<String> = phases.iter().map(|(phase, names)| format!("{phase}: {}", enumerate(names))).collect();
-    if all_wait_for_the_limiter {
-        lines.push("the rate limiter holds both sides: raise replay.error_band".into());
-    }
     let pid = segment.identity().supervisor_pid;
     lines.push(format!(
         "`shoal inspect {pid}` shows more. `kill -9` of one that waits in vain has it replaced without harm to the others; Ctrl+C ends the \

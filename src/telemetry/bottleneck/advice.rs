@@ -224,6 +224,13 @@ pub(super) fn wider_band(context: &Context) -> Option<Advice> {
     Some(advice("replay.error_band", now, now * FACTOR as f64, "each side may then run further ahead of the other"))
 }
 
+/// Room for more fragments that wait, so that actors may run further ahead of learners.
+pub(super) fn more_waiting_fragments(config: &Config) -> Option<Advice> {
+    let now = config.fragment_capacity();
+    let why = "actors may then run further ahead, and fragments are older when they are learned from, which changes what is learned";
+    more("fragments.capacity", now, now * FACTOR, why)
+}
+
 /// Processes of their own for acting and learning.
 pub(super) fn several_processes(context: &Context) -> Advice {
     let why = "acting and learning then go on side by side, no longer reproducible bit for bit";

@@ -73,8 +73,10 @@ pub enum Bottleneck {
     Learners,
     /// Actors were busy while learners waited for them.
     Actors,
-    /// Each side kept waiting for the other.
+    /// Each side kept waiting for the other: a rate limiter holds samples per insert.
     RateLimiter,
+    /// Each side kept waiting for the other: learners for fragments, actors for learners to take them.
+    Turns,
     /// Nobody waited for anybody: only more or faster cores, or less work, help.
     Cores,
     /// One process did everything in turn.
@@ -102,6 +104,7 @@ impl fmt::Display for Diagnosis {
             Bottleneck::Learners => "learner-bound",
             Bottleneck::Actors => "actor-bound",
             Bottleneck::RateLimiter => "bound by the rate limiter",
+            Bottleneck::Turns => "acting and learning take turns",
             Bottleneck::Cores => "bound by the cores",
             Bottleneck::OneProcess => "bound by the single process",
             Bottleneck::Failures => "held back by failures",
@@ -239,8 +242,16 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Diagnosis {
         if period.spare_cores(context.cores) < advice::IDLE_FROM {
             return all_busy(period, &format!("{waited}, since they have to take turns"), context);
         }
-        let evidence = format!("{waited} at {} samples per insert", short(ratio));
-        return Diagnosis { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() };
+        return match context.config.rows() {
+            Rows::Transitions => {
+                let evidence = format!("{waited} at {} samples per insert", short(ratio));
+                Diagnosis { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() }
+            }
+            Rows::Fragments => {
+                let advice = advice::more_waiting_fragments(&context.config).into_iter().collect();
+                Diagnosis { bottleneck: Bottleneck::Turns, evidence: waited, advice }
+            }
+        };
     }
     let evidence = format!("waiting took only {actors_waited} of the actors' time and {learners_waited} of the learners'");
     all_busy(period, &evidence, context)

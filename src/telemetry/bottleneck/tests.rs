@@ -179,6 +179,16 @@ fn two_sides_that_wait_for_each_other_show_the_rate_limiter() {
 }
 
 #[test]
+fn two_sides_that_wait_for_each_others_fragments_take_turns_and_only_appo_is_advised_to_let_more_of_them_wait() {
+    let [ppo, appo] = ["ppo", "appo"].map(|name| with(|config| config.algorithm.name = name.into()));
+    let verdict = |context: &Context| judge(&run([30.0, 15.0, 15.0, 40.0], [5.0, 8.0, 0.0, 2.0, 10.0]), context);
+    assert_eq!(verdict(&ppo).bottleneck, Bottleneck::Turns);
+    let told = "acting and learning take turns: actors waited 40 % and learners 40 % of their time for each other";
+    assert_eq!(verdict(&ppo).to_string(), told);
+    assert_eq!(settings(&verdict(&appo)), [format!("fragments.capacity={}", 4 * appo.config.fragment_capacity())]);
+}
+
+#[test]
 fn sides_that_never_wait_show_the_cores() {
     let mut busy = run([60.0, 25.0, 10.0, 5.0], [5.0, 18.0, 0.0, 1.0, 1.0]);
     let roomy = judge(&busy, &Context { cores: 9, ..context() });

@@ -173,7 +173,11 @@ pub(in super::super) fn checkpoint_content<'a>(
         segment,
         schema: prepared.algorithm().schema(),
         // A fragment is taken by setting its priority to zero.
-        zero: if config.rows() == Rows::Fragments { ZeroPriority::Taken } else { ZeroPriority::Unfinished },
+        zero: match config.rows() {
+            Rows::Transitions => ZeroPriority::Unfinished,
+            Rows::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
+            Rows::Fragments => ZeroPriority::Taken,
+        },
         incarnation: None,
         with_replay: config.checkpoint.replay != KeepReplay::Never,
         longest_rest: Duration::ZERO,
