@@ -112,6 +112,13 @@ fn frames(group: &mut BenchmarkGroup<'_, ThreadTime>, engine: Engine, name: &str
     }
 }
 
+/// An optimizer whose parameters have had no gradient for long, as those of units that are no longer active. Its moments are what
+/// rounding makes of their decay.
+fn long_without_gradient(parameters: usize) -> Adam {
+    let [first_moment, second_moment] = [4, 500].map(|units| vec![f32::from_bits(units); parameters]);
+    Adam::from_state(AdamSettings::default(), first_moment, second_moment, 100_000)
+}
+
 fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
     let parameters = network(Engine::Cpu, hidden).parameters().to_vec();
     let gradient = numbers(parameters.len());
@@ -120,6 +127,9 @@ fn optimizer(group: &mut BenchmarkGroup<'_, ThreadTime>, hidden: usize) {
     let mut adam = Adam::new(parameters.len(), AdamSettings::default());
     let mut changed = parameters.clone();
     group.bench_function(name("adam"), |bencher| bencher.iter(|| adam.step(&mut changed, black_box(&gradient), LEARNING_RATE)));
+    let mut inactive = long_without_gradient(parameters.len());
+    let none = vec![0.0; parameters.len()];
+    group.bench_function(name("adam_inactive"), |bencher| bencher.iter(|| inactive.step(&mut changed, black_box(&none), LEARNING_RATE)));
     let mut clipped = gradient.clone();
     group.bench_function(name("clip_norm"), |bencher| bencher.iter(|| clip_norm(black_box(&mut clipped), 1e9)));
     group.bench_function(name("polyak"), |bencher| bencher.iter(|| polyak(&mut changed, black_box(&parameters), 0.005)));

@@ -94,6 +94,11 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
 
 #[test]
 fn a_request_to_stop_that_comes_by_several_ways_costs_no_checkpoint() {
+    while !keeps_its_last_checkpoint_though_the_request_is_repeated() {}
+}
+
+/// Returns `false` if the run left so late, on a busy machine, that the request could not be repeated in time.
+fn keeps_its_last_checkpoint_though_the_request_is_repeated() -> bool {
     let mut run = start(&["checkpoint.interval_s=0.1"]);
     run.wait_for_log("checkpoint 000001");
     // As long as somebody else has this lock, no checkpoint is written.
@@ -103,15 +108,21 @@ fn a_request_to_stop_that_comes_by_several_ways_costs_no_checkpoint() {
     let first = Instant::now();
     run.signal(Signal::SIGTERM);
     run.wait_until_left();
+    let mut is_repeated = false;
     // Sent well before a second is over, so that the run also hears them within it.
     while first.elapsed() < Duration::from_millis(500) {
         run_support::stop_signals().into_iter().for_each(|signal| run.signal(signal));
+        is_repeated = true;
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(lock);
+    if !is_repeated {
+        return false;
+    }
     let said = run.output();
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{said}");
     assert!(run.checkpoints().last() > before.last() && !said.contains("given up"), "{said}");
+    true
 }
 
 #[test]

@@ -26,8 +26,7 @@ fn seeds_that_a_signal_ended_say_so_by_the_exit_code_where_their_table_cannot_be
     let full = File::options().write(true).open("/dev/full").unwrap();
     let shoal = Path::new(env!("CARGO_BIN_EXE_shoal"));
     let command = training(shoal, folder.path(), "1", &[]).stdout(full).spawn().unwrap();
-    // Of all seeds together, then of the newest.
-    let metrics = folder.path().join("runs/latest/latest/metrics.jsonl");
+    let metrics = folder.path().join("runs/latest/metrics.jsonl");
     wait_until("a run", String::new, || fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
     kill(command.id(), Signal::SIGTERM);
     let output = command.wait_with_output().unwrap();
@@ -39,7 +38,10 @@ fn seeds_that_a_signal_ended_say_so_by_the_exit_code_where_their_table_cannot_be
 #[test]
 fn a_seed_that_may_be_trained_by_another_program_than_the_first_is_named_before_it_starts() {
     let folder = tempfile::tempdir().unwrap();
-    let [shoal, other] = ["shoal", "supervisor"].map(|name| folder.path().join(name));
+    // Runs are registered in a folder `shoal` beside it.
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let [shoal, other] = ["shoal", "supervisor"].map(|name| programs.join(name));
     install(&shoal);
     install(&other);
     // So slow that the second has not begun when the program is replaced.

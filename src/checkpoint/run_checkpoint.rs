@@ -117,11 +117,9 @@ impl Content<'_> {
     }
 
     fn replay_bytes(&self) -> u64 {
-        let (sizes, replay) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()));
-        let counts = replay.counts();
-        let rows = if self.zero == ZeroPriority::TakenForGood { replay.fresh() } else { counts.claimed };
+        let (sizes, counts) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()).counts());
         let of = |records: u64, slots: usize, words: usize| records.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
-        of(rows, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
+        of(counts.claimed, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
     }
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.

@@ -104,8 +104,8 @@ impl Adam {
 /// `moment`, or zero if it is subnormal, that is nearer to zero than 1.2e-38.
 ///
 /// Parameters of a unit that is no longer active have a gradient of zero. Rounding would stop the decay of their moments
-/// at a few subnormal units, never at zero, and processors compute with subnormal numbers many times more slowly. Such a
-/// moment is too small to change its parameter.
+/// at a few subnormal units, never at zero, and processors compute with subnormal numbers more slowly, some of them many
+/// times. Such a moment, and its square root, are nothing beside the least [`AdamSettings::epsilon`] that a run may have.
 #[inline(always)]
 fn flush_subnormal(moment: f32) -> f32 {
     if moment.abs() < f32::MIN_POSITIVE { 0.0 } else { moment }

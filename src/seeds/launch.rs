@@ -116,8 +116,8 @@ impl Launch {
         while !running.is_empty() || !waiting.is_empty() {
             if system::stop_requested() {
                 waiting.clear();
-                // Every signal is passed on once: a second one makes a supervisor give up what it waits for after the
-                // first.
+                // Every signal is passed on once: one that comes a second after the first makes a supervisor give up
+                // what it waits for.
                 let signals = system::stops();
                 if passed_on < signals {
                     running.iter().for_each(|(_, child)| ask_to_end(child));
@@ -128,7 +128,8 @@ impl Launch {
             while running.len() < self.jobs.max(1)
                 && let Some(seed) = waiting.pop_front()
             {
-                if self.file_of_program() != first_program {
+                // Without a file, the seed is not started, which is told.
+                if self.file_of_program().is_some_and(|file| Some(file) != first_program) {
                     tell(Event::Replaced(seed));
                 }
                 match self.start(seed) {
@@ -182,8 +183,9 @@ impl Launch {
         let folder = toml::Value::from(folder);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg("train").arg(self.config()).args(set("run.seed", &seed)).args(set("run.folder", &folder));
-        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone. After the
-        // terminal's, that would be a second one if it came late, and a second one gives up the last checkpoint.
+        // In a process group of its own, so that Ctrl+C reaches the supervisor through `ask_to_end` alone. If the
+        // terminal's signal reached it too, ours could come a second later, as another request, which gives up the
+        // last checkpoint.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(SeedsError::file("start", Path::new(&self.program)))
     }

@@ -59,7 +59,8 @@ impl Program {
         Some(command + &change.map_or_else(String::new, |change| format!(" {change}")))
     }
 
-    /// The command of a program with all commands that trains as the file `configuration` says.
+    /// The command that trains as the file `configuration` says, of a program that has all commands: `supervisor` has no
+    /// `train`.
     pub(crate) fn train(&self, configuration: &Path) -> Option<String> {
         self.command(self.trainer(), " train", configuration)
     }

@@ -1,5 +1,5 @@
-//! The licences of the crates that the wheel's native parts contain, in one file. Most of them ask that whoever hands on a
-//! program hands on their text with it.
+//! The licences of the crates that the wheel's native parts are compiled from, in one file. Most of them ask that whoever
+//! hands on a program hands on their text with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -42,7 +42,10 @@ fn licenses(metadata: &Value) -> Result<String> {
             crates_of_text.entry(text).or_default().push(name.clone());
         }
     }
-    let mut contents = String::from("The native part of this package contains the following crates, under these licences.\n");
+    let mut contents = String::from(
+        "The native parts of this package are compiled from the following crates, under these licences, and linked with\n\
+         Rust's standard library (MIT OR Apache-2.0).\n",
+    );
     for (text, crates) in crates_of_text {
         contents += &format!("\n{}\n{}\n\n{}\n", "-".repeat(80), crates.join(", "), text.trim());
     }
@@ -51,8 +54,8 @@ fn licenses(metadata: &Value) -> Result<String> {
     Ok(contents)
 }
 
-/// The packages that the root package of `metadata` needs when it runs, in the order of their names, and the root itself.
-/// Those that only build or test it are left out.
+/// The packages that the root package of `metadata` is compiled from, with their procedural macros, in the order of their
+/// names, and the root itself. Those that only build scripts or tests need are left out.
 fn linked_packages(metadata: &Value) -> Option<Vec<&Value>> {
     let nodes: BTreeMap<_, _> = metadata["resolve"]["nodes"].as_array()?.iter().map(|node| (text(&node["id"]), node)).collect();
     let mut linked = BTreeSet::new();

@@ -26,7 +26,7 @@ table! {
         /// Adam's decay of the second moment.
         adam_beta2: f64 = 0.999, below(0.0, 1.0), "";
         /// Offset of Adam's denominator.
-        adam_epsilon: f64 = 1e-8, between(1e-30, 1.0), "";
+        adam_epsilon: f64 = 1e-8, between(1e-16, 1.0), "";
         /// Largest Euclidean norm of the gradient. `"none"` does not clip.
         max_gradient_norm: Option<f64> = Some(10.0), positive(), "";
         /// Updates between two publications of the parameters.

@@ -119,9 +119,10 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
         return config_of(&folder);
     }
     let weights = PolicyWeights::load(path)?;
-    // In weights/, or in a checkpoint; a link to it may lie anywhere.
-    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let of_run = file.ancestors().skip(1).take(MOST_FOLDERS).find_map(|folder| RunFolder::open(folder).ok());
+    // In weights/, or in a checkpoint. A link to it may lie anywhere, and the file in the folder may be a link.
+    let places = [std::path::absolute(path), path.canonicalize()].map(Result::unwrap_or_default);
+    let mut folders = places.iter().flat_map(|file| file.ancestors().skip(1).take(MOST_FOLDERS));
+    let of_run = folders.find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
         let config = config_of(&folder)?;
         if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
