@@ -215,6 +215,22 @@ def test_a_storage_that_chooses_its_slots_cannot_be_written_at_an_index():
         buffer.storage.set(3, transitions([1])[0])
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda buffer: buffer.set_("action", torch.zeros(8, dtype=torch.int64)),
+        lambda buffer: buffer.set_at_("action", torch.zeros(2, dtype=torch.int64), torch.tensor([1, 5])),
+        lambda buffer: buffer.update_(TensorDict({"action": torch.zeros(8, dtype=torch.int64)}, batch_size=[8])),
+    ],
+)
+def test_a_change_in_place_is_refused_and_not_silently_lost(write):
+    buffer = with_storage()
+    buffer.extend(transitions(range(8)))
+    with pytest.raises(NotImplementedError, match="set_at_, update_.*nothing was changed"):
+        write(buffer)
+    assert_transitions(buffer[:])
+
+
 def test_drawn_rows_are_returned_even_if_they_were_overwritten_since():
     buffer = with_storage(4)
     buffer.extend(transitions(range(4)))

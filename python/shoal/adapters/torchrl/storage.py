@@ -120,6 +120,13 @@ class ShoalStorage(Storage):
             "A ShoalStorage cannot be written at a given index: give the replay buffer writer=ShoalWriter()."
         )
 
+    def _bump_mutation_revision(self) -> None:
+        """Not supported: TorchRL calls it after `set_`, `set_at_` and `update_`, which have changed a copy."""
+        raise NotImplementedError(
+            "Transitions in a ShoalStorage are not changed in place (set_, set_at_, update_), and nothing was changed: "
+            "change them before they are added, or in the sampled batch."
+        )
+
     def __len__(self) -> int:
         return 0 if self._replay is None else len(self._replay)
 
