@@ -84,6 +84,14 @@ def test_sampled_and_indexed_transitions_are_those_that_were_added(make):
 
 
 @MAKERS
+def test_a_sampler_tells_its_exponents_and_size_before_and_after_something_is_added(make):
+    buffer = make(20)
+    for _ in range(2):
+        assert (buffer.sampler.alpha, buffer.sampler.beta, buffer.sampler.max_size) == (ALPHA, BETA, 20)
+        buffer.extend(transitions(range(8)))
+
+
+@MAKERS
 def test_write_count_is_the_number_of_added_transitions(make):
     buffer = make(4)
     assert buffer.write_count == buffer.stats()["write_count"] == 0

@@ -226,6 +226,18 @@ class ShoalStorageSampler(PrioritizedSampler):
         return torch.device("cpu")
 
     @property
+    def max_size(self) -> int:
+        """The largest number of transitions."""
+        return self._storage.max_size
+
+    @property
+    def alpha(self) -> float:
+        """The exponent of priorities: the replay's. It cannot be changed, because its tree has values raised to it."""
+        if self._storage._replay is not None:
+            return self._storage.replay.alpha
+        return self._storage._options.get("alpha", 0.6)
+
+    @property
     def beta(self) -> float:
         """The exponent of the weights: the replay's own unless it was set."""
         if self._beta is not None:
