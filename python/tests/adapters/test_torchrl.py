@@ -143,6 +143,19 @@ def test_the_schedulers_of_torchrl_anneal_beta(make, is_filled_first):
 
 
 @MAKERS
+def test_a_beta_that_no_draw_takes_is_refused_when_it_is_given(make):
+    buffer = make()
+    sampler = type(buffer.sampler)
+    arguments = (20, ALPHA) if sampler is ShoalSampler else (buffer.storage,)
+    for beta in (1.1, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+            sampler(*arguments, beta)
+        with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+            buffer.sampler.beta = beta
+    assert buffer.sampler.beta == BETA
+
+
+@MAKERS
 def test_an_overwriting_transition_gets_the_largest_priority(make):
     buffer = make(4)
     buffer.extend(transitions(range(4)))

@@ -13,6 +13,7 @@ from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictR
 
 from shoal import Batch, Field, Replay
 
+from .._priorities import checked_beta
 from .sampler import Index, flat_index
 
 SEPARATOR = "/"
@@ -214,7 +215,7 @@ class ShoalStorageSampler(PrioritizedSampler):
     def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
         # `super().__init__` is left out: it would make two trees that are never used.
         self._storage = storage
-        self._beta = beta
+        self.beta = beta
         self.reduction = reduction
         # The generation that was last drawn from each slot; 0 for a slot that was never drawn from.
         self._generations = np.zeros(storage.max_size, dtype=np.int64)
@@ -248,8 +249,8 @@ class ShoalStorageSampler(PrioritizedSampler):
         return given[0] if isinstance(given, tuple) else given
 
     @beta.setter
-    def beta(self, value: float) -> None:
-        self._beta = value
+    def beta(self, value: float | None) -> None:
+        self._beta = None if value is None else checked_beta(value)
 
     @property
     def default_priority(self) -> float:
