@@ -259,9 +259,8 @@ def _returns_in(policy, environment, episodes, seed):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
         total = 0.0
         for _ in range(_EPISODE_LIMIT_STEPS):
-            observation, reward, terminated, truncated, _ = environment.step(
-                _for_space(policy(observation), environment.action_space)
-            )
+            action = policy(_for_policy(observation, policy, environment.observation_space))
+            observation, reward, terminated, truncated, _ = environment.step(_for_space(action, environment.action_space))
             total += float(reward)
             if terminated or truncated:
                 break
@@ -278,6 +277,21 @@ def _torch():
             "a policy for PyTorch or ONNX needs PyTorch: pip install torch", name="torch"
         ) from error
     return torch
+
+
+def _for_policy(observation, policy, space):
+    """An observation as the policy takes it. As in a run, bytes may be shown as whole numbers of any type."""
+    if not policy.observation_dtype == space.dtype == np.uint8:
+        return observation
+    shown = np.asarray(observation)
+    with np.errstate(invalid="ignore"):
+        as_bytes = shown.astype(np.uint8)
+    changed = shown[as_bytes != shown]
+    if changed.size > 0:
+        raise ValueError(
+            f"the observation has the value {changed[0]}, and the observation space whole numbers from 0 to 255 (uint8)"
+        )
+    return as_bytes
 
 
 def _for_space(action, space):

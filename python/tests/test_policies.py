@@ -248,6 +248,39 @@ def test_an_episode_that_does_not_end_is_cut_off_and_its_return_until_then_count
     assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
 
 
+class Pixels(gymnasium.Env):
+    """Shows images of bytes as numbers of another type."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (10, 5), np.uint8)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, dtype, brightest=255):
+        self.image = (brightest * np.eye(10, 5)).astype(dtype)
+
+    def reset(self, *, seed=None, options=None):
+        return self.image, {}
+
+    def step(self, action):
+        return self.image, 1.0, True, False, {}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "bool"])
+def test_images_of_bytes_are_played_in_whatever_type_a_run_has_taken_them(folder, dtype):
+    policy = shoal.train(
+        Pixels,
+        algorithm="dqn",
+        environment={"keyword_arguments": {"dtype": dtype}},
+        run={"stop_env_steps": 500},
+        evaluator={"enabled": False},
+        quiet=True,
+    ).load("last")
+    assert policy.observation_dtype == np.uint8
+    assert shoal.evaluate(policy, Pixels(dtype), episodes=2).returns == [1.0, 1.0]
+    for brightest in (256.0, -1.0, 0.5, np.nan):
+        with pytest.raises(ValueError, match=f"value {brightest}, and the observation space whole numbers"):
+            shoal.evaluate(policy, Pixels("float64", brightest), episodes=1)
+
+
 def test_an_environment_is_made_by_a_class_or_function(folder, monkeypatch):
     policy = short_run("cartpole_dqn").load("last")
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 5)
