@@ -227,7 +227,8 @@ def evaluate(
     # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
         command += ["--weights", policy._weights]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    # An environment may write bytes to the output that are no text.
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if result.returncode != 0:
         if result.returncode < 0:
             raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")

@@ -194,7 +194,7 @@ class Run:
     def inspect(self) -> dict[str, Any]:
         """The output of `shoal inspect --json` for the running run. `RunError`: the run cannot be inspected."""
         command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
         if result.returncode != 0:
             said = f"\n{result.stderr}".rpartition("\nerror: ")[2].strip()
             raise RunError(said or f"shoal inspect ended with {result.returncode}")

@@ -275,6 +275,14 @@ def test_a_failed_run_says_why(folder):
         )
 
 
+def test_a_policy_is_evaluated_even_if_its_environment_prints_bytes_that_are_no_text(folder):
+    (folder / "task.py").write_text(
+        ENVIRONMENT.replace("self.at = 0", "self.at = 0; [os.write(output, b'caf\\xe9\\n') for output in (1, 2)]", 1)
+    )
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    assert len(shoal.evaluate(run.load("last"), episodes=3).returns) == 3
+
+
 def test_a_policy_is_evaluated_even_if_a_later_run_is_the_latest(folder):
     shoal.train("cartpole_dqn", run=SHORT, quiet=True)
     policy = shoal.load("runs/latest")
