@@ -223,7 +223,8 @@ def evaluate(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
         )
     command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
-    command += ["--episodes", str(episodes), "--seed", str(seed)]
+    # In one word each: a negative number would be taken for an option.
+    command += [f"--episodes={episodes}", f"--seed={seed}"]
     # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
         command += ["--weights", policy._weights]

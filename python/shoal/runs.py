@@ -65,7 +65,8 @@ def start(
         )
     arguments, written = command_line(config, algorithm, tables)
     for option, value in (("--seed", seed), ("--name", name)):
-        arguments += [] if value is None else [option, str(value)]
+        # In one word: a value that begins with a dash would be taken for an option.
+        arguments += [] if value is None else [f"{option}={value}"]
     try:
         return Run(arguments, quiet)
     except RunError as error:

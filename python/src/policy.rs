@@ -14,6 +14,7 @@ use shoal::telemetry::ReturnStatistics;
 use shoal::values::{ValueType, Values};
 
 use crate::errors;
+use crate::input::seed_of;
 
 /// A saved policy that acts. Calls from several threads take turns.
 #[pyclass(frozen)]
@@ -25,7 +26,8 @@ pub(crate) struct Policy {
 #[pymethods]
 impl Policy {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, last: bool, seed: u64) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: PathBuf, last: bool, seed: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let seed = seed_of(seed)?;
         let which = if last { Which::Last } else { Which::Best };
         let opened = py.detach(|| {
             let saved = SavedPolicy::open(&path, which)?;

@@ -120,6 +120,15 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
 
 
+def test_a_value_that_begins_with_a_dash_is_taken_for_no_option(folder):
+    with pytest.raises(shoal.RunError, match="'-1' for '--seed"):
+        shoal.train("cartpole_dqn", seed=-1, quiet=True)
+    run = shoal.train("cartpole_dqn", name="-x", run=SHORT, quiet=True)
+    assert "-x" in run.record["name"]
+    with pytest.raises(shoal.PolicyError, match="'-1' for '--seed"):
+        shoal.evaluate(run.load(), seed=-1)
+
+
 def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):
     # Like a signal between the interpreter's check for signals and a call that waits: it does not interrupt the call.
     code = """
