@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 import tomllib
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,7 +95,16 @@ def test_a_class_of_a_script_is_an_environment_to_train_in(folder):
     assert result.stdout == "step limit\n", result.stderr
 
 
-def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
+def made_by_hand(monkeypatch, folder):
+    """A class in a module that nothing has imported, as programs make one that run notebooks."""
+    module = ModuleType("made")
+    module.__file__ = str(folder / "made.ipynb")
+    module.Made = type("Made", (), {"__module__": "made"})
+    monkeypatch.setitem(sys.modules, "made", module)
+    return module.Made
+
+
+def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeypatch):
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
     with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
@@ -108,6 +117,8 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
         shoal.train(object, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import .*<lambda>"):
         shoal.train(lambda: None, algorithm="dqn", quiet=True)
+    with pytest.raises(TypeError, match="cannot import made, where Made is defined"):
+        shoal.train(made_by_hand(monkeypatch, folder), algorithm="dqn", quiet=True)
     with pytest.raises(shoal.RunError, match="run.stop_env_steps"):
         shoal.train("cartpole_dqn", total_timesteps=3000, quiet=True)
     with pytest.raises(shoal.RunError, match="belongs to .learner"):
