@@ -98,6 +98,11 @@ def _with_changes(own, changes):
             f"environment is {changes!r}; beside a class or function it holds keys: "
             'environment={"keyword_arguments": {"length": 4}}, for instance'
         )
+    if "id" in changes:
+        raise TypeError(
+            f"environment has the id {changes['id']!r} beside a class or function, which is the environment: give "
+            "only the one to train in"
+        )
     table = {**own, **changes}
     given = changes.get("python_path")
     # If it is neither a text nor a path, the program refuses it and says what it takes.

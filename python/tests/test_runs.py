@@ -113,6 +113,8 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeyp
         shoal.train(Task, quiet=True)
     with pytest.raises(TypeError, match="environment is 'CartPole-v1'; beside a class .* holds keys"):
         shoal.train(Task, algorithm="dqn", environment="CartPole-v1", quiet=True)
+    with pytest.raises(TypeError, match="environment has the id 'CartPole-v1' beside a class"):
+        shoal.train(Task, algorithm="dqn", environment={"id": "CartPole-v1"}, quiet=True)
     with pytest.raises(TypeError, match="cannot import builtins"):
         shoal.train(object, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import .*<lambda>"):
