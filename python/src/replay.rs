@@ -200,7 +200,7 @@ impl Replay {
         };
         let errors = per_row(priorities, Element::F32, "priorities")?;
         if errors.is_some() && !held.options().prioritized {
-            return Err(exception(py, &ReplayError::NotPrioritized));
+            return Err(exception(py, &held.not_prioritized()));
         }
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));
