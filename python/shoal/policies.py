@@ -39,7 +39,7 @@ def load(
 
 
 class Policy:
-    """A saved policy. Call it with one observation, or with a batch of them.
+    """A saved policy. Call it with one observation, or with a batch of them. Several threads may do so at once.
 
     A copy, also one that is pickled for another process, is loaded again from the same file with the same `weights` and
     `seed`, so its random draws begin anew. `PolicyError`: the file is gone, or holds newer weights by then.
@@ -103,7 +103,8 @@ class Policy:
             raise ValueError(
                 f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
             )
-        rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
+        # A copy, because other threads run while the policy computes, and may change the caller's array.
+        rows = observation.astype(self.observation_dtype, order="C").reshape(-1)
         may_wrap = rows.dtype.kind == "u" and not np.can_cast(observation.dtype, rows.dtype)
         if may_wrap and not np.array_equal(rows, observation.reshape(-1)):
             raise ValueError(f"an observation has numbers that do not fit {self.observation_dtype}")
@@ -261,8 +262,9 @@ def _returns_in(policy, environment, episodes, seed):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
         total = 0.0
         for _ in range(_EPISODE_LIMIT_STEPS):
-            action = policy(_for_policy(observation, policy, environment.observation_space))
-            observation, reward, terminated, truncated, _ = environment.step(_for_space(action, environment.action_space))
+            shown = _for_policy(observation, policy, environment.observation_space)
+            action = _for_space(policy(shown), environment.action_space)
+            observation, reward, terminated, truncated, _ = environment.step(action)
             total += float(reward)
             if terminated or truncated:
                 break

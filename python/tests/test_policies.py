@@ -2,6 +2,10 @@
 
 import copy
 import pickle
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium
 import numpy as np
@@ -219,6 +223,43 @@ def test_a_copy_of_a_policy_is_loaded_from_its_file(folder):
     policy.path.write_bytes(newer.path.read_bytes())
     with pytest.raises(shoal.PolicyError, match=f"of {newer.updates} updates: load them again"):
         pickle.loads(sent)
+
+
+def test_other_threads_run_while_a_policy_computes(folder):
+    policy = short_run("pendulum_sac").load("last")
+    rows = np.zeros((20_000, *policy.observation_shape), np.float32)
+    steps, has_ended = 0, threading.Event()
+
+    def step():
+        nonlocal steps
+        while not has_ended.is_set():
+            steps += 1
+            time.sleep(0)
+
+    def runs_meanwhile():
+        before = steps
+        policy._native.choose(rows.reshape(-1), False)
+        return steps > before
+
+    # So long that this thread gives the interpreter's lock away by itself or not at all.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    other = threading.Thread(target=step)
+    try:
+        other.start()
+        assert any(runs_meanwhile() for _ in range(100))
+    finally:
+        sys.setswitchinterval(interval)
+        has_ended.set()
+        other.join()
+
+
+def test_no_two_calls_draw_the_same_however_they_overlap(folder):
+    policy = short_run("pendulum_sac").load("last")
+    rows = np.zeros((2000, *policy.observation_shape), np.float32)
+    with ThreadPoolExecutor(4) as threads:
+        drawn = list(threads.map(lambda _: policy(rows, explore=True).tobytes(), range(64)))
+    assert len(set(drawn)) == 64
 
 
 class Endless(gymnasium.Env):
