@@ -83,7 +83,8 @@ def _table_of(environment):
                 f"file, or write {name} to one that is named so, and import it"
             )
         return {"id": f"python:{Path(file).resolve()}:{name}"}
-    if file is None or importlib.util.find_spec(imported) is None:
+    # Of a module without a `__spec__`, which was made by hand, `find_spec` would raise an error about that attribute.
+    if file is None or getattr(module, "__spec__", None) is None or importlib.util.find_spec(imported) is None:
         raise TypeError(f"processes of the run cannot import {imported}, where {name} is defined")
     # The folder that holds the outermost package.
     root = Path(file).resolve().parents[imported.count(".") + (Path(file).name == "__init__.py")]
@@ -96,6 +97,11 @@ def _with_changes(own, changes):
         raise TypeError(
             f"environment is {changes!r}; beside a class or function it holds keys: "
             'environment={"keyword_arguments": {"length": 4}}, for instance'
+        )
+    if "id" in changes:
+        raise TypeError(
+            f"environment has the id {changes['id']!r} beside a class or function, which is the environment: give "
+            "only the one to train in"
         )
     table = {**own, **changes}
     given = changes.get("python_path")

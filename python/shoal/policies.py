@@ -39,7 +39,7 @@ def load(
 
 
 class Policy:
-    """A saved policy. Call it with one observation, or with a batch of them.
+    """A saved policy. Call it with one observation, or with a batch of them. Several threads may do so at once.
 
     A copy, also one that is pickled for another process, is loaded again from the same file with the same `weights` and
     `seed`, so its random draws begin anew. `PolicyError`: the file is gone, or holds newer weights by then.
@@ -103,7 +103,8 @@ class Policy:
             raise ValueError(
                 f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
             )
-        rows = np.ascontiguousarray(observation, self.observation_dtype).reshape(-1)
+        # A copy, because other threads run while the policy computes, and may change the caller's array.
+        rows = observation.astype(self.observation_dtype, order="C").reshape(-1)
         may_wrap = rows.dtype.kind == "u" and not np.can_cast(observation.dtype, rows.dtype)
         if may_wrap and not np.array_equal(rows, observation.reshape(-1)):
             raise ValueError(f"an observation has numbers that do not fit {self.observation_dtype}")
@@ -223,11 +224,13 @@ def evaluate(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
         )
     command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
-    command += ["--episodes", str(episodes), "--seed", str(seed)]
+    # In one word each: a negative number would be taken for an option.
+    command += [f"--episodes={episodes}", f"--seed={seed}"]
     # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
         command += ["--weights", policy._weights]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    # An environment may write bytes to the output that are no text.
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if result.returncode != 0:
         if result.returncode < 0:
             raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
@@ -259,9 +262,9 @@ def _returns_in(policy, environment, episodes, seed):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
         total = 0.0
         for _ in range(_EPISODE_LIMIT_STEPS):
-            observation, reward, terminated, truncated, _ = environment.step(
-                _for_space(policy(observation), environment.action_space)
-            )
+            shown = _for_policy(observation, policy, environment.observation_space)
+            action = _for_space(policy(shown), environment.action_space)
+            observation, reward, terminated, truncated, _ = environment.step(action)
             total += float(reward)
             if terminated or truncated:
                 break
@@ -278,6 +281,21 @@ def _torch():
             "a policy for PyTorch or ONNX needs PyTorch: pip install torch", name="torch"
         ) from error
     return torch
+
+
+def _for_policy(observation, policy, space):
+    """An observation as the policy takes it. As in a run, bytes may be shown as whole numbers of any type."""
+    if not policy.observation_dtype == space.dtype == np.uint8:
+        return observation
+    shown = np.asarray(observation)
+    with np.errstate(invalid="ignore"):
+        as_bytes = shown.astype(np.uint8)
+    changed = shown[as_bytes != shown]
+    if changed.size > 0:
+        raise ValueError(
+            f"the observation has the value {changed[0]}, and the observation space whole numbers from 0 to 255 (uint8)"
+        )
+    return as_bytes
 
 
 def _for_space(action, space):

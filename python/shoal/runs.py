@@ -65,7 +65,8 @@ def start(
         )
     arguments, written = command_line(config, algorithm, tables)
     for option, value in (("--seed", seed), ("--name", name)):
-        arguments += [] if value is None else [option, str(value)]
+        # In one word: a value that begins with a dash would be taken for an option.
+        arguments += [] if value is None else [f"{option}={value}"]
     try:
         return Run(arguments, quiet)
     except RunError as error:
@@ -194,7 +195,7 @@ class Run:
     def inspect(self) -> dict[str, Any]:
         """The output of `shoal inspect --json` for the running run. `RunError`: the run cannot be inspected."""
         command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
         if result.returncode != 0:
             said = f"\n{result.stderr}".rpartition("\nerror: ")[2].strip()
             raise RunError(said or f"shoal inspect ended with {result.returncode}")

@@ -16,7 +16,7 @@ pub(crate) fn exception(py: Python<'_>, error: &ReplayError) -> PyErr {
         | ReplayError::Layout(_)
         | ReplayError::NoFields
         | ReplayError::Field { .. }
-        | ReplayError::NotPrioritized
+        | ReplayError::NotPrioritized { .. }
         | ReplayError::PrioritiesOfSteps
         | ReplayError::NotFinite { .. }
         | ReplayError::Priority { .. }

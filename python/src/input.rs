@@ -117,6 +117,11 @@ pub(crate) fn whole(value: &Bound<'_, PyAny>, what: &str, least: usize, most: us
     })
 }
 
+/// The seed of random draws.
+pub(crate) fn seed_of(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(whole(value, "seed", 0, usize::MAX)? as u64)
+}
+
 /// An array of one dimension, or a single number.
 pub(crate) fn flat<'py>(value: &Bound<'py, PyAny>, element: Element, what: &str) -> PyResult<Input<'py>> {
     let input = match ReadArray::of(value, element) {

@@ -1,7 +1,8 @@
 //! A saved policy that acts: observations in, actions out.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -9,38 +10,63 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shoal::catalogue::Catalogue;
 use shoal::environments::{ActionSpace, Actions};
-use shoal::roles::player::{ActingPolicy, ObservationError, PlayError, SavedPolicy, Which};
+use shoal::roles::player::{ActingPolicy, ObservedEnvironment, PlayError, SavedPolicy, Which};
 use shoal::telemetry::ReturnStatistics;
 use shoal::values::{ValueType, Values};
 
 use crate::errors;
+use crate::input::seed_of;
 
-/// A saved policy that acts. Calls from several threads take turns.
+/// A saved policy that acts. Calls from several threads act at the same time, each with an [`ActingPolicy`] of its own.
 #[pyclass(frozen)]
 pub(crate) struct Policy {
-    acting: Mutex<ActingPolicy>,
     saved: SavedPolicy,
+    environment: ObservedEnvironment,
+    seed: u64,
+    /// Those with which no thread acts. The lock is held only by threads that hold the interpreter's lock. A thread that forks in Python
+    /// holds the interpreter's lock, so the child finds this lock free; those with which threads of the parent were acting are missing.
+    idle: Mutex<Vec<ActingPolicy>>,
+    /// How many were made.
+    made: AtomicUsize,
+}
+
+/// Actions for a batch.
+enum Chosen {
+    Indices(Vec<i64>),
+    Values(Vec<f32>),
+}
+
+impl Policy {
+    fn idle(&self) -> MutexGuard<'_, Vec<ActingPolicy>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more to act with, which draws other random numbers than those before.
+    fn another(&self) -> Result<ActingPolicy, PlayError> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        ActingPolicy::new(&Catalogue::default(), &self.saved, &self.environment.spec, self.seed, number)
+    }
 }
 
 #[pymethods]
 impl Policy {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, last: bool, seed: u64) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: PathBuf, last: bool, seed: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let seed = seed_of(seed)?;
         let which = if last { Which::Last } else { Which::Best };
         let opened = py.detach(|| {
             let saved = SavedPolicy::open(&path, which)?;
-            let acting = ActingPolicy::new(&Catalogue::default(), &saved, seed)?;
-            Ok((saved, acting))
+            let environment = ObservedEnvironment::of(&Catalogue::default(), &saved)?;
+            let first = ActingPolicy::new(&Catalogue::default(), &saved, &environment.spec, seed, 0)?;
+            Ok(Self { saved, environment, seed, idle: Mutex::new(vec![first]), made: AtomicUsize::new(1) })
         });
-        let (saved, acting) = opened.map_err(|error: PlayError| errors::named(py, "PolicyError", error.to_string()))?;
-        Ok(Self { acting: Mutex::new(acting), saved })
+        opened.map_err(|error: PlayError| errors::named(py, "PolicyError", error.to_string()))
     }
 
     /// What the Python class `shoal.Policy` needs to know of the policy, by name.
     #[getter]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
-        let (space, metadata) = (&acting.environment().observation, &self.saved.weights.metadata);
+        let (space, metadata) = (&self.environment.spec.observation, &self.saved.weights.metadata);
         let facts = PyDict::new(py);
         facts.set_item("path", &self.saved.path)?;
         facts.set_item("environment", &metadata.environment)?;
@@ -49,8 +75,8 @@ impl Policy {
         facts.set_item("environment_steps", metadata.environment_steps)?;
         facts.set_item("observation_shape", &space.shape)?;
         facts.set_item("observation_dtype", if space.element == ValueType::U8 { "uint8" } else { "float32" })?;
-        facts.set_item("stack", acting.frames())?;
-        match &acting.environment().action {
+        facts.set_item("stack", self.environment.frames)?;
+        match &self.environment.spec.action {
             ActionSpace::Discrete { n } => facts.set_item("actions", n)?,
             ActionSpace::Box { low, high } => {
                 facts.set_item("low", low)?;
@@ -60,7 +86,8 @@ impl Policy {
         Ok(facts)
     }
 
-    /// Actions for the batch in `observations`, a flat array of float32 or uint8: int64 indices, or a flat array of float32.
+    /// Actions for the batch in `observations`, a flat array of float32 or uint8 that nobody changes meanwhile: int64 indices, or a
+    /// flat array of float32.
     fn choose<'py>(&self, py: Python<'py>, observations: &Bound<'py, PyAny>, explores: bool) -> PyResult<Bound<'py, PyAny>> {
         let (floats, bytes): (PyReadonlyArray1<'_, f32>, PyReadonlyArray1<'_, u8>);
         let values = if let Ok(array) = observations.extract() {
@@ -70,10 +97,20 @@ impl Policy {
             bytes = observations.extract()?;
             Values::U8(bytes.as_slice()?)
         };
-        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
-        match acting.choose(values, explores).map_err(|error: ObservationError| PyValueError::new_err(error.to_string()))? {
-            Actions::Discrete(indices) => Ok(indices.iter().map(|&index| i64::from(index)).collect::<Vec<_>>().into_pyarray(py).into_any()),
-            Actions::Continuous(values) => Ok(values.to_vec().into_pyarray(py).into_any()),
+        let idle = self.idle().pop();
+        let acted = py.detach(|| {
+            let mut acting = idle.map_or_else(|| self.another(), Ok)?;
+            let chosen = acting.choose(values, explores).map(|actions| match actions {
+                Actions::Discrete(indices) => Chosen::Indices(indices.iter().map(|&index| i64::from(index)).collect()),
+                Actions::Continuous(values) => Chosen::Values(values.to_vec()),
+            });
+            Ok((acting, chosen))
+        });
+        let (acting, chosen) = acted.map_err(|error: PlayError| errors::named(py, "PolicyError", error.to_string()))?;
+        self.idle().push(acting);
+        match chosen.map_err(|error| PyValueError::new_err(error.to_string()))? {
+            Chosen::Indices(indices) => Ok(indices.into_pyarray(py).into_any()),
+            Chosen::Values(values) => Ok(values.into_pyarray(py).into_any()),
         }
     }
 }

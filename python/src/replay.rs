@@ -16,7 +16,7 @@ use shoal::standalone::{DEFAULT_PARTICIPANTS, MAX_PARTICIPANTS, Options, Patienc
 use crate::array::{Filling, is_array_of};
 use crate::batch::{Arrays, Batch};
 use crate::errors::{exception, named};
-use crate::input::{Copies, Input, columns, flat, whole};
+use crate::input::{Copies, Input, columns, flat, seed_of, whole};
 use crate::options;
 
 /// The largest number of transitions in a batch.
@@ -118,7 +118,7 @@ impl Replay {
         shared: bool,
         participants: Option<&Bound<'_, PyAny>>,
         frame_capacity: Option<&Bound<'_, PyAny>>,
-        seed: Option<u64>,
+        seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let capacity = whole(capacity, "capacity", 2, MAX_CAPACITY)?;
         let participants = participants.map_or(Ok(DEFAULT_PARTICIPANTS), participant_count)?;
@@ -126,6 +126,7 @@ impl Replay {
         let fields = options::fields(fields)?;
         let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
         let steps = n_step.map(options::steps).transpose()?;
+        let seed = seed.map(seed_of).transpose()?;
         let options = Options {
             capacity,
             prioritized,
@@ -146,22 +147,31 @@ impl Replay {
     /// The shared replay called `name`, made by another process or this one.
     #[staticmethod]
     #[pyo3(signature = (name, *, seed = None))]
-    fn open(py: Python<'_>, name: &str, seed: Option<u64>) -> PyResult<Self> {
+    fn open(py: Python<'_>, name: &str, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let seed = seed.map(seed_of).transpose()?;
         Self::of(py, py.detach(|| ReplayHandle::open(name, seed)))
     }
 
     /// The replay of the run whose supervisor has process id `pid`.
     #[staticmethod]
     #[pyo3(signature = (pid, *, seed = None))]
-    fn attach(py: Python<'_>, pid: u32, seed: Option<u64>) -> PyResult<Self> {
+    fn attach(py: Python<'_>, pid: u32, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let seed = seed.map(seed_of).transpose()?;
         Self::of(py, py.detach(|| ReplayHandle::attach(pid, seed)))
     }
 
     /// The replay saved at `path`, with its options and priorities.
     #[staticmethod]
     #[pyo3(signature = (path, *, shared = false, participants = None, seed = None))]
-    fn load(py: Python<'_>, path: PathBuf, shared: bool, participants: Option<&Bound<'_, PyAny>>, seed: Option<u64>) -> PyResult<Self> {
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        shared: bool,
+        participants: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let participants = participants.map(participant_count).transpose()?;
+        let seed = seed.map(seed_of).transpose()?;
         let loaded = py.detach(|| ReplayHandle::load(&path, shared, participants, seed));
         Self::of(py, loaded)
     }
@@ -190,7 +200,7 @@ impl Replay {
         };
         let errors = per_row(priorities, Element::F32, "priorities")?;
         if errors.is_some() && !held.options().prioritized {
-            return Err(exception(py, &ReplayError::NotPrioritized));
+            return Err(exception(py, &held.not_prioritized()));
         }
         if streams.is_some() && held.options().steps.is_none() {
             return Err(PyValueError::new_err("streams are given, and the replay was made without n_step"));

@@ -153,6 +153,31 @@ else:
         pass
 
 
+def test_a_guest_of_a_run_without_priorities_is_told_how_a_run_gets_them(tmp_path):
+    script = """
+import sys
+import numpy as np
+import shoal
+
+replay = shoal.Replay.attach(int(sys.argv[1]))
+batch = replay.sample(4, timeout=60)
+rows = dict(batch.items())
+for refused in (
+    lambda: replay.update_priorities(batch, np.ones(4)),
+    lambda: replay.priorities([0]),
+    lambda: replay.add(rows, np.ones(4)),
+):
+    try:
+        refused()
+    except ValueError as error:
+        assert str(error).endswith("start the run with replay.prioritized = true"), error
+    else:
+        raise AssertionError("a run without priorities has taken some")
+"""
+    with running(tmp_path, preset="pendulum_sac", first_script=script):
+        pass
+
+
 def test_a_guest_that_closes_gives_its_place_back_while_it_lives(tmp_path):
     script = """
 import sys

@@ -37,6 +37,20 @@ def test_priorities_above_the_largest_are_kept_as_the_largest_and_counted(filled
     assert filled.saturated_priorities == 2
 
 
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_out_of_range_is_refused_with_the_range(filled, tmp_path, seed):
+    filled.save(tmp_path / "replay")
+    for call in (
+        lambda: shoal.Replay(8, FIELDS, seed=seed),
+        lambda: shoal.Replay.load(tmp_path / "replay", seed=seed),
+        lambda: shoal.Replay.open("absent", seed=seed),
+        lambda: shoal.Replay.attach(os.getpid(), seed=seed),
+        lambda: shoal.load("absent", seed=seed),
+    ):
+        with pytest.raises(ValueError, match=f"seed is {seed}; it must be between 0 and {2**64 - 1}"):
+            call()
+
+
 @pytest.mark.parametrize("index", [8, 100, -1, 2**40, -(2**40)])
 def test_indices_out_of_range_are_refused_and_change_nothing(filled, index):
     before = filled.priorities()

@@ -1,4 +1,4 @@
-"""A fork while other threads use a replay: the child has those threads' locks, but not the threads."""
+"""A fork while other threads use a replay or a policy: the child has those threads' locks, but not the threads."""
 
 import contextlib
 import os
@@ -124,6 +124,21 @@ def test_children_have_a_whole_copy_of_a_tree_that_a_thread_of_the_parent_is_cha
 
     with Busy(lambda: tree.update(leaves, np.random.rand(1 << 14))):
         endings = children_of(use)
+    assert endings == [0] * CHILDREN
+
+
+def test_children_act_with_a_policy_with_which_threads_of_the_parent_are_acting(folder):
+    limits = {"run": {"stop_env_steps": 2000}, "evaluator": {"enabled": False}}
+    policy = shoal.train("pendulum_sac", quiet=True, **limits).load("last")
+    rows = np.random.default_rng(1).standard_normal((2000, *policy.observation_shape)).astype(np.float32)
+    expected = policy(rows)
+
+    def act():
+        np.testing.assert_array_equal(policy(rows), expected)
+        assert (policy(rows, explore=True) != expected).any()
+
+    with Busy(act, act):
+        endings = children_of(act)
     assert endings == [0] * CHILDREN
 
 

@@ -2,6 +2,10 @@
 
 import copy
 import pickle
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium
 import numpy as np
@@ -221,6 +225,43 @@ def test_a_copy_of_a_policy_is_loaded_from_its_file(folder):
         pickle.loads(sent)
 
 
+def test_other_threads_run_while_a_policy_computes(folder):
+    policy = short_run("pendulum_sac").load("last")
+    rows = np.zeros((20_000, *policy.observation_shape), np.float32)
+    steps, has_ended = 0, threading.Event()
+
+    def step():
+        nonlocal steps
+        while not has_ended.is_set():
+            steps += 1
+            time.sleep(0)
+
+    def runs_meanwhile():
+        before = steps
+        policy._native.choose(rows.reshape(-1), False)
+        return steps > before
+
+    # So long that this thread gives the interpreter's lock away by itself or not at all.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    other = threading.Thread(target=step)
+    try:
+        other.start()
+        assert any(runs_meanwhile() for _ in range(100))
+    finally:
+        sys.setswitchinterval(interval)
+        has_ended.set()
+        other.join()
+
+
+def test_no_two_calls_draw_the_same_however_they_overlap(folder):
+    policy = short_run("pendulum_sac").load("last")
+    rows = np.zeros((2000, *policy.observation_shape), np.float32)
+    with ThreadPoolExecutor(4) as threads:
+        drawn = list(threads.map(lambda _: policy(rows, explore=True).tobytes(), range(64)))
+    assert len(set(drawn)) == 64
+
+
 class Endless(gymnasium.Env):
     """Never ends an episode. `is_open` counts the environments of this class that are not closed."""
 
@@ -246,6 +287,39 @@ def test_an_episode_that_does_not_end_is_cut_off_and_its_return_until_then_count
     assert shoal.policies._EPISODE_LIMIT_STEPS == 100_000, "the default of evaluator.episode_limit_steps"
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 50)
     assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
+
+
+class Pixels(gymnasium.Env):
+    """Shows images of bytes as numbers of another type."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (10, 5), np.uint8)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, dtype, brightest=255):
+        self.image = (brightest * np.eye(10, 5)).astype(dtype)
+
+    def reset(self, *, seed=None, options=None):
+        return self.image, {}
+
+    def step(self, action):
+        return self.image, 1.0, True, False, {}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "bool"])
+def test_images_of_bytes_are_played_in_whatever_type_a_run_has_taken_them(folder, dtype):
+    policy = shoal.train(
+        Pixels,
+        algorithm="dqn",
+        environment={"keyword_arguments": {"dtype": dtype}},
+        run={"stop_env_steps": 500},
+        evaluator={"enabled": False},
+        quiet=True,
+    ).load("last")
+    assert policy.observation_dtype == np.uint8
+    assert shoal.evaluate(policy, Pixels(dtype), episodes=2).returns == [1.0, 1.0]
+    for brightest in (256.0, -1.0, 0.5, np.nan):
+        with pytest.raises(ValueError, match=f"value {brightest}, and the observation space whole numbers"):
+            shoal.evaluate(policy, Pixels("float64", brightest), episodes=1)
 
 
 def test_an_environment_is_made_by_a_class_or_function(folder, monkeypatch):

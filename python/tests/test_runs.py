@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 import tomllib
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,7 +95,16 @@ def test_a_class_of_a_script_is_an_environment_to_train_in(folder):
     assert result.stdout == "step limit\n", result.stderr
 
 
-def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
+def made_by_hand(monkeypatch, folder):
+    """A class in a module that nothing has imported, as programs make one that run notebooks."""
+    module = ModuleType("made")
+    module.__file__ = str(folder / "made.ipynb")
+    module.Made = type("Made", (), {"__module__": "made"})
+    monkeypatch.setitem(sys.modules, "made", module)
+    return module.Made
+
+
+def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeypatch):
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
     with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
@@ -104,10 +113,14 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
         shoal.train(Task, quiet=True)
     with pytest.raises(TypeError, match="environment is 'CartPole-v1'; beside a class .* holds keys"):
         shoal.train(Task, algorithm="dqn", environment="CartPole-v1", quiet=True)
+    with pytest.raises(TypeError, match="environment has the id 'CartPole-v1' beside a class"):
+        shoal.train(Task, algorithm="dqn", environment={"id": "CartPole-v1"}, quiet=True)
     with pytest.raises(TypeError, match="cannot import builtins"):
         shoal.train(object, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import .*<lambda>"):
         shoal.train(lambda: None, algorithm="dqn", quiet=True)
+    with pytest.raises(TypeError, match="cannot import made, where Made is defined"):
+        shoal.train(made_by_hand(monkeypatch, folder), algorithm="dqn", quiet=True)
     with pytest.raises(shoal.RunError, match="run.stop_env_steps"):
         shoal.train("cartpole_dqn", total_timesteps=3000, quiet=True)
     with pytest.raises(shoal.RunError, match="belongs to .learner"):
@@ -118,6 +131,15 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder):
         shoal.train("gymnasium:CartPole-v1", quiet=True)
     with pytest.raises(TypeError, match="no configuration can hold None"):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
+
+
+def test_a_value_that_begins_with_a_dash_is_taken_for_no_option(folder):
+    with pytest.raises(shoal.RunError, match="'-1' for '--seed"):
+        shoal.train("cartpole_dqn", seed=-1, quiet=True)
+    run = shoal.train("cartpole_dqn", name="-x", run=SHORT, quiet=True)
+    assert "-x" in run.record["name"]
+    with pytest.raises(shoal.PolicyError, match="'-1' for '--seed"):
+        shoal.evaluate(run.load(), seed=-1)
 
 
 def test_an_interrupt_that_another_thread_receives_ends_the_run(folder):
@@ -273,6 +295,14 @@ def test_a_failed_run_says_why(folder):
             machine={"max_restarts": 0},
             quiet=True,
         )
+
+
+def test_a_policy_is_evaluated_even_if_its_environment_prints_bytes_that_are_no_text(folder):
+    (folder / "task.py").write_text(
+        ENVIRONMENT.replace("self.at = 0", "self.at = 0; [os.write(output, b'caf\\xe9\\n') for output in (1, 2)]", 1)
+    )
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    assert len(shoal.evaluate(run.load("last"), episodes=3).returns) == 3
 
 
 def test_a_policy_is_evaluated_even_if_a_later_run_is_the_latest(folder):

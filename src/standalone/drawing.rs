@@ -97,7 +97,7 @@ impl ReplayHandle {
         mut patience: Patience<'_>,
     ) -> Result<u64, ReplayError> {
         if !self.options.prioritized {
-            return Err(ReplayError::NotPrioritized);
+            return Err(self.not_prioritized());
         }
         check_errors(errors)?;
         self.wait_at_gate(&mut patience)?;
@@ -173,7 +173,7 @@ impl ReplayHandle {
     pub fn priorities(&self, slots: Option<&[i64]>) -> Result<Vec<f64>, ReplayError> {
         self.repair();
         let view = self.view();
-        let tree = view.tree().ok_or(ReplayError::NotPrioritized)?;
+        let tree = view.tree().ok_or_else(|| self.not_prioritized())?;
         match slots {
             None => {
                 // Not for as many slots as there are transitions: a process that died after a claim, or a thread of

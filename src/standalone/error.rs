@@ -141,8 +141,11 @@ pub enum ReplayError {
         row: usize,
     },
     /// Uniform sampling knows no priorities.
-    #[error("this replay draws uniformly and has no priorities; make it with prioritized=True")]
-    NotPrioritized,
+    #[error("this replay draws uniformly and has no priorities; {remedy}")]
+    NotPrioritized {
+        /// How to get one that has.
+        remedy: &'static str,
+    },
     /// The priority of a step says nothing of the transition of several steps that begins with it.
     #[error("priorities are given for steps, and the replay makes n-step transitions of them, which have none yet: add without priorities")]
     PrioritiesOfSteps,

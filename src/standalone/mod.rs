@@ -294,6 +294,13 @@ impl ReplayHandle {
         (largest.to_f64().powf(1.0 / self.options.alpha) - self.options.epsilon).max(1.0)
     }
 
+    /// The error for a call that needs priorities, which a replay that draws uniformly lacks.
+    pub fn not_prioritized(&self) -> ReplayError {
+        let is_guest = matches!(self.sharing, Sharing::Run { .. });
+        let remedy = if is_guest { "start the run with replay.prioritized = true" } else { "make it with prioritized=True" };
+        ReplayError::NotPrioritized { remedy }
+    }
+
     /// Let nobody add any more: callers that wait, in whatever process, get [`ReplayError::Stopped`], and so do later
     /// calls that add. What is there can still be drawn, read and saved.
     ///

@@ -21,6 +21,14 @@ class Draw(NamedTuple):
     """Importance weights, divided by the largest of the draw."""
 
 
+def checked_beta(beta: float) -> float:
+    """Return `beta`. `ValueError`: it is not between 0 and 1, so every draw would refuse it."""
+    # Rounded as a draw rounds it: the last step of a schedule may come out a little above 1.
+    if not 0.0 <= np.float32(float(beta)) <= 1.0:
+        raise ValueError(f"beta is {beta}; it must be between 0 and 1")
+    return beta
+
+
 class Priorities:
     """Priorities of the items 0 to `capacity` - 1: `(error + epsilon) ** alpha` for each item with an error."""
 

@@ -13,16 +13,16 @@ from tianshou.data import VectorReplayBuffer, to_numpy
 from tianshou.data.batch import IndexType
 from tianshou.data.types import PrioBatchProtocol, RolloutBatchProtocol
 
-from ._priorities import Priorities
+from ._priorities import Priorities, checked_beta
 
 
 class ShoalVectorReplayBuffer(VectorReplayBuffer):
     """A replacement for `PrioritizedVectorReplayBuffer`, with the same arguments.
 
-    `alpha` and `beta` are the exponents of priorities and importance weights. Weights are `(N P(i)) ** -beta`, divided
-    by the largest of the batch if `weight_norm` is true. `epsilon` is added to each error before it is raised to
-    `alpha`. `buffer_num=1` is for one environment. The other arguments are those of Tianshou's `ReplayBuffer`.
-    `random_seed` also seeds this sampler.
+    `alpha` and `beta` are the exponents of priorities and importance weights, each between 0 and 1. Weights are
+    `(N P(i)) ** -beta`, divided by the largest of the batch if `weight_norm` is true. `epsilon` is added to each error
+    before it is raised to `alpha`. `buffer_num=1` is for one environment. The other arguments are those of Tianshou's
+    `ReplayBuffer`. `random_seed` also seeds this sampler.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ShoalVectorReplayBuffer(VectorReplayBuffer):
     ) -> None:
         super().__init__(total_size, buffer_num, random_seed=random_seed, **kwargs)
         self.options.update(alpha=alpha, beta=beta)
-        self._beta = beta
+        self._beta = checked_beta(beta)
         self._weight_norm = weight_norm
         self.priorities = Priorities(self.maxsize, alpha=alpha, epsilon=epsilon, seed=random_seed)
 
@@ -81,4 +81,4 @@ class ShoalVectorReplayBuffer(VectorReplayBuffer):
 
     def set_beta(self, beta: float) -> None:
         """Change the exponent of the importance weights, to anneal it."""
-        self._beta = beta
+        self._beta = checked_beta(beta)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("shoal", reason="shoal is not built: run `maturin develop` in python/")
-from shoal.adapters._priorities import Priorities
+from shoal.adapters._priorities import Priorities, checked_beta
 
 ALPHA, EPSILON = 0.7, 1e-3
 
@@ -78,6 +78,18 @@ def test_a_pickle_without_an_exponent_draws_old_items_as_often_as_new_ones():
     again = pickle.loads(pickle.dumps(priorities))
     again.update([9], [5.0])
     np.testing.assert_array_equal(again.values()[[3, 7, 9]], np.ones(3))
+
+
+def test_a_beta_is_taken_exactly_if_a_draw_takes_it():
+    priorities = filled([0, 1], [0.5, 6.0])
+    for beta in (0.0, 0.5, 1.0, 1.0 + 1e-9):
+        assert checked_beta(beta) == beta
+        priorities.sample(8, beta)
+    for beta in (-0.1, 1.1, np.nan, np.inf):
+        with pytest.raises(ValueError, match="beta is"):
+            checked_beta(beta)
+        with pytest.raises(ValueError, match="beta is"):
+            priorities.sample(8, beta)
 
 
 def test_nan_is_refused_and_changes_nothing():

@@ -82,6 +82,16 @@ def test_a_sample_carries_weights_of_the_formula():
     np.testing.assert_array_equal(batch.rew, ours.rew[indices])
 
 
+@pytest.mark.parametrize("beta", [1.1, -0.1, float("nan")])
+def test_a_beta_that_no_draw_takes_is_refused_when_it_is_given(beta):
+    with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+        ShoalVectorReplayBuffer(24, 3, alpha=ALPHA, beta=beta)
+    ours, _ = pair()
+    with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+        ours.set_beta(beta)
+    ours.sample(8)
+
+
 def test_weights_are_not_divided_without_weight_norm():
     ours, _ = pair(weight_norm=False)
     stored = ours.sample_indices(0)

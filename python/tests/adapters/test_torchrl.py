@@ -84,6 +84,14 @@ def test_sampled_and_indexed_transitions_are_those_that_were_added(make):
 
 
 @MAKERS
+def test_a_sampler_tells_its_exponents_and_size_before_and_after_something_is_added(make):
+    buffer = make(20)
+    for _ in range(2):
+        assert (buffer.sampler.alpha, buffer.sampler.beta, buffer.sampler.max_size) == (ALPHA, BETA, 20)
+        buffer.extend(transitions(range(8)))
+
+
+@MAKERS
 def test_write_count_is_the_number_of_added_transitions(make):
     buffer = make(4)
     assert buffer.write_count == buffer.stats()["write_count"] == 0
@@ -132,6 +140,19 @@ def test_the_schedulers_of_torchrl_anneal_beta(make, is_filled_first):
     sample = buffer.sample(64)
     weights = 1 / tree(buffer)[sample["index"].numpy()]
     np.testing.assert_allclose(sample["priority_weight"], weights / weights.max(), rtol=1e-4)
+
+
+@MAKERS
+def test_a_beta_that_no_draw_takes_is_refused_when_it_is_given(make):
+    buffer = make()
+    sampler = type(buffer.sampler)
+    arguments = (20, ALPHA) if sampler is ShoalSampler else (buffer.storage,)
+    for beta in (1.1, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+            sampler(*arguments, beta)
+        with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+            buffer.sampler.beta = beta
+    assert buffer.sampler.beta == BETA
 
 
 @MAKERS
@@ -213,6 +234,22 @@ def test_a_storage_that_chooses_its_slots_cannot_be_written_at_an_index():
     buffer = with_storage()
     with pytest.raises(NotImplementedError, match="ShoalWriter"):
         buffer.storage.set(3, transitions([1])[0])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda buffer: buffer.set_("action", torch.zeros(8, dtype=torch.int64)),
+        lambda buffer: buffer.set_at_("action", torch.zeros(2, dtype=torch.int64), torch.tensor([1, 5])),
+        lambda buffer: buffer.update_(TensorDict({"action": torch.zeros(8, dtype=torch.int64)}, batch_size=[8])),
+    ],
+)
+def test_a_change_in_place_is_refused_and_not_silently_lost(write):
+    buffer = with_storage()
+    buffer.extend(transitions(range(8)))
+    with pytest.raises(NotImplementedError, match="set_at_, update_.*nothing was changed"):
+        write(buffer)
+    assert_transitions(buffer[:])
 
 
 def test_drawn_rows_are_returned_even_if_they_were_overwritten_since():

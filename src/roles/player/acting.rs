@@ -36,11 +36,33 @@ pub enum ObservationError {
     },
 }
 
+/// The environment of a saved policy, for observations as its agent had them: stacked, and as floats, if the agent's were.
+#[derive(Debug, Clone)]
+pub struct ObservedEnvironment {
+    /// What the policy observes and does.
+    pub spec: EnvironmentSpec,
+    /// Frames that an observation consists of, along its first dimension.
+    pub frames: usize,
+}
+
+impl ObservedEnvironment {
+    /// The environment of the policy in `saved`. One in Python is examined in a process of its own, which takes a while.
+    ///
+    /// # Errors
+    /// The environment is not in `catalogue`, or cannot be examined.
+    pub fn of(catalogue: &Catalogue, saved: &SavedPolicy) -> Result<Self, PlayError> {
+        let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
+        let options = environments::observation_options(catalogue, &saved.config);
+        let spec = options.spec(&examined.spec)?;
+        // Frames are not told apart any more in floats.
+        let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;
+        Ok(Self { spec, frames })
+    }
+}
+
 /// A policy with room for its outputs and actions.
 pub struct ActingPolicy {
     environment: EnvironmentSpec,
-    /// Frames that an observation consists of.
-    frames: usize,
     policy: Box<dyn Policy>,
     /// How much its algorithm explored in the first environment when the policy was saved.
     exploration: f32,
@@ -51,32 +73,25 @@ pub struct ActingPolicy {
 }
 
 impl ActingPolicy {
-    /// The policy in `saved`, for observations as its agent had them: stacked, and as floats, if the agent's were. Exploration draws
-    /// from `seed`.
+    /// The policy in `saved`, in its `environment`. Exploration draws from `seed`; those of one seed and different `number`s, counted
+    /// from 0, draw differently.
     ///
     /// # Errors
-    /// The environment or the algorithm is not in `catalogue`, the environment cannot be examined, or the network does not fit it.
-    pub fn new(catalogue: &Catalogue, saved: &SavedPolicy, seed: u64) -> Result<Self, PlayError> {
-        let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
-        let options = environments::observation_options(catalogue, &saved.config);
-        let environment = options.spec(&examined.spec)?;
-        // Frames are not told apart any more in floats.
-        let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;
-        let algorithm = catalogue.algorithms().build(&saved.config, &environment)?;
+    /// The algorithm is not in `catalogue`, or the network does not fit the environment.
+    pub fn new(
+        catalogue: &Catalogue,
+        saved: &SavedPolicy,
+        environment: &EnvironmentSpec,
+        seed: u64,
+        number: usize,
+    ) -> Result<Self, PlayError> {
+        let algorithm = catalogue.algorithms().build(&saved.config, environment)?;
         let policy = saved.policy_of(&*algorithm)?;
         let exploration = algorithm.exploration(0, 1, saved.weights.metadata.environment_steps);
         let actions = ActionBatch::new(&environment.action, 0);
-        Ok(Self { environment, frames, policy, exploration, outputs: Vec::new(), actions, rows: 0, random: Random::seed_from_u64(seed) })
-    }
-
-    /// What it observes and does.
-    pub fn environment(&self) -> &EnvironmentSpec {
-        &self.environment
-    }
-
-    /// Frames that an observation consists of, along its first dimension.
-    pub fn frames(&self) -> usize {
-        self.frames
+        let mut random = Random::seed_from_u64(seed);
+        (0..number).for_each(|_| random.jump());
+        Ok(Self { environment: environment.clone(), policy, exploration, outputs: Vec::new(), actions, rows: 0, random })
     }
 
     /// The actions for rows of observations as the environment takes them: the best, or drawn as its algorithm `explores`.

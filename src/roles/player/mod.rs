@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use self::acting::{ActingPolicy, ObservationError};
+pub use self::acting::{ActingPolicy, ObservationError, ObservedEnvironment};
 pub use self::error::PlayError;
 pub use self::saved::{SavedPolicy, Which};
 use super::evaluator::MOST_ENVIRONMENTS;

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torchrl.data.replay_buffers import PrioritizedSampler, Storage
 
-from .._priorities import Priorities
+from .._priorities import Priorities, checked_beta
 
 Index = int | torch.Tensor | tuple[torch.Tensor, ...]
 
 
 class ShoalSampler(PrioritizedSampler):
-    """A replacement for `PrioritizedSampler`, with the same arguments.
+    """A replacement for `PrioritizedSampler`, with the same arguments, but `alpha` and `beta` between 0 and 1.
 
     It is a subclass because `TensorDictReplayBuffer` asks for that class. Weights are divided by the largest of the
     batch; TorchRL divides them by the largest of the whole buffer. `reduction` says how `TensorDictReplayBuffer` makes
@@ -35,7 +35,7 @@ class ShoalSampler(PrioritizedSampler):
         # `super().__init__` is left out: it would make two trees that are never used.
         self._max_capacity = max_capacity
         self._alpha = alpha
-        self._beta = beta
+        self._beta = checked_beta(beta)
         self._eps = eps
         self.reduction = reduction
         self.priorities = Priorities(max_capacity, alpha=alpha, epsilon=eps, seed=seed)
@@ -49,6 +49,15 @@ class ShoalSampler(PrioritizedSampler):
     def alpha(self) -> float:
         """The exponent of priorities. It cannot be changed, because the values in the tree have been raised to it."""
         return self._alpha
+
+    @property
+    def beta(self) -> float:
+        """The exponent of the weights."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, value: float) -> None:
+        self._beta = checked_beta(value)
 
     @property
     def default_priority(self) -> float:

@@ -13,6 +13,7 @@ from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictR
 
 from shoal import Batch, Field, Replay
 
+from .._priorities import checked_beta
 from .sampler import Index, flat_index
 
 SEPARATOR = "/"
@@ -120,6 +121,13 @@ class ShoalStorage(Storage):
             "A ShoalStorage cannot be written at a given index: give the replay buffer writer=ShoalWriter()."
         )
 
+    def _bump_mutation_revision(self) -> None:
+        """Not supported: TorchRL calls it after `set_`, `set_at_` and `update_`, which have changed a copy."""
+        raise NotImplementedError(
+            "Transitions in a ShoalStorage are not changed in place (set_, set_at_, update_), and nothing was changed: "
+            "change them before they are added, or in the sampled batch."
+        )
+
     def __len__(self) -> int:
         return 0 if self._replay is None else len(self._replay)
 
@@ -207,7 +215,7 @@ class ShoalStorageSampler(PrioritizedSampler):
     def __init__(self, storage: ShoalStorage, beta: float | None = None, reduction: str = "max") -> None:
         # `super().__init__` is left out: it would make two trees that are never used.
         self._storage = storage
-        self._beta = beta
+        self.beta = beta
         self.reduction = reduction
         # The generation that was last drawn from each slot; 0 for a slot that was never drawn from.
         self._generations = np.zeros(storage.max_size, dtype=np.int64)
@@ -217,6 +225,18 @@ class ShoalStorageSampler(PrioritizedSampler):
     def device(self) -> torch.device:
         """The device that holds the priorities: always the CPU."""
         return torch.device("cpu")
+
+    @property
+    def max_size(self) -> int:
+        """The largest number of transitions."""
+        return self._storage.max_size
+
+    @property
+    def alpha(self) -> float:
+        """The exponent of priorities: the replay's. It cannot be changed, because its tree has values raised to it."""
+        if self._storage._replay is not None:
+            return self._storage.replay.alpha
+        return self._storage._options.get("alpha", 0.6)
 
     @property
     def beta(self) -> float:
@@ -229,8 +249,8 @@ class ShoalStorageSampler(PrioritizedSampler):
         return given[0] if isinstance(given, tuple) else given
 
     @beta.setter
-    def beta(self, value: float) -> None:
-        self._beta = value
+    def beta(self, value: float | None) -> None:
+        self._beta = None if value is None else checked_beta(value)
 
     @property
     def default_priority(self) -> float:
