@@ -17,7 +17,7 @@ use shoal::values::{ValueType, Values};
 use crate::errors;
 use crate::input::seed_of;
 
-/// A saved policy that acts. Calls from several threads act at the same time, each with an [`ActingPolicy`] of its own.
+/// A saved policy that acts. Calls from several threads act at the same time, each with a network of its own.
 #[pyclass(frozen)]
 pub(crate) struct Policy {
     saved: SavedPolicy,
