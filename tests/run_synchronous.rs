@@ -152,6 +152,17 @@ fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
 }
 
 #[test]
+fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
+    let others = ["actor.count=0", "evaluator.enabled=false", "run.stop_eval_return=none", "run.stop_env_steps=1000"];
+    for (interval, expected) in [(1000, &[1000][..]), (1001, &[][..])] {
+        let interval = format!("checkpoint.synchronous_interval_steps={interval}");
+        let mut run = start_preset("cartpole_ppo", &[&others[..], &[&interval]].concat());
+        assert!(run.wait().success(), "{}", run.output());
+        assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
+    }
+}
+
+#[test]
 fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_replayed() {
     let fixed = ["actor.count=0", "checkpoint.synchronous_interval_steps=512", "run.stop_env_steps=600", "evaluator.enabled=false"];
     for (preset, replay_share, are_kept) in

@@ -59,15 +59,19 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
     let next_multiple = |interval: u64| (began / interval + 1) * interval;
     let interval = run.config.evaluator.synchronous_interval_steps;
     let mut next_evaluation = next_multiple(interval);
-    // A checkpoint gives up unfinished fragments, so it waits for whole ones. Otherwise a run with intervals shorter than fragments would
-    // never complete any.
+    // A checkpoint gives up unfinished fragments, so it waits for whole ones, or for the end. Otherwise a run with intervals shorter
+    // than fragments would never complete any.
     let unit = match run.config.rows() {
         Rows::Fragments => (run.config.actor.environments * run.config.fragments.length_steps) as u64,
         Rows::Transitions => 1,
     };
-    let checkpoint_after = |interval| began + (next_multiple(interval) - began).next_multiple_of(unit);
-    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(checkpoint_after);
-    while run.env_steps() < run.config.run.stop_env_steps && !run.is_over() {
+    let end = run.config.run.stop_env_steps;
+    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(|interval| {
+        let due = next_multiple(interval);
+        let with_whole_fragments = began + (due - began).next_multiple_of(unit);
+        if due <= end { with_whole_fragments.min(end) } else { with_whole_fragments }
+    });
+    while run.env_steps() < end && !run.is_over() {
         actor.step()?;
         // Without a ratio to hold, one update follows each step of the environments.
         let free = run.algorithm.experience().limiter().samples_per_insert.is_none();
