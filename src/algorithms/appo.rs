@@ -29,7 +29,7 @@ use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
-use crate::config::schema::{AlgorithmConfig, FragmentsConfig, OnFull};
+use crate::config::schema::{AlgorithmConfig, FragmentsConfig};
 use crate::experience::fragment::FragmentShape;
 use crate::experience::{FragmentBatch, Reuse};
 use crate::metrics::{Metric, Share};
@@ -44,9 +44,7 @@ const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
 
 /// APPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
-    let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, on_full, .. } = config.fragments;
-    // The fragments that all actors complete next must not overwrite one that waits.
-    let most_waiting = (on_full == OnFull::Wait).then(|| config.fragment_capacity() - config.most_fragments_in_flight());
+    let FragmentsConfig { kept_batches, uses, max_policy_lag_updates, .. } = config.fragments;
     Kind {
         name: "appo",
         metrics: METRICS,
@@ -54,7 +52,7 @@ pub(super) fn kind(config: &Config) -> Kind {
             kept_batches,
             uses,
             max_policy_lag_updates: Some(max_policy_lag_updates),
-            most_waiting,
+            most_waiting: config.most_waiting_fragments(),
             replayed: config.replayed_fragments(),
             retained: config.retained_fragments(),
         },

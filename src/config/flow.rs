@@ -7,7 +7,7 @@
 //! actor whose turn it is has the time of a whole flush to take it before others may pass.
 
 use super::by_algorithm::Rows;
-use super::schema::{Config, FragmentsConfig, LEAST_FRAGMENTS};
+use super::schema::{Config, FragmentsConfig, LEAST_FRAGMENTS, OnFull};
 use crate::adaptation::Hold;
 
 impl Config {
@@ -121,11 +121,16 @@ impl Config {
         (self.fragments_per_batch() + self.most_fragments_in_flight()).max(LEAST_FRAGMENTS)
     }
 
-    /// The most fragments that wait: as configured, or else two batches and what the actors complete at once. More
-    /// would be older when they are taken.
+    /// Places for fragments: as configured, or else for two batches and for what the actors complete at once, even if
+    /// the key does not take so few. With more places, fragments would be older when they are taken.
     pub fn fragment_capacity(&self) -> usize {
-        let chosen = self.least_fragments().max(2 * self.fragments_per_batch() + self.most_fragments_in_flight());
-        self.fragments.capacity.unwrap_or(chosen)
+        self.fragments.capacity.unwrap_or(2 * self.fragments_per_batch() + self.most_fragments_in_flight())
+    }
+
+    /// The most fragments that may wait when an actor of APPO completes more; `None` if actors never wait. What all
+    /// actors complete next must not overwrite a fragment that waits.
+    pub fn most_waiting_fragments(&self) -> Option<usize> {
+        (self.fragments.on_full == OnFull::Wait).then(|| self.fragment_capacity() - self.most_fragments_in_flight())
     }
 
     /// Fragments of one learner's part of a batch that are replayed, having been taken before; at least one of the
@@ -159,6 +164,19 @@ mod tests {
         }
         config.replay.samples_per_insert = None;
         assert_eq!(config.effective_error_band(), None);
+    }
+
+    #[test]
+    fn two_batches_of_fragments_wait_however_few_or_many_the_actors_complete_at_once() {
+        for (environments, attach_slots) in [(1, 0), (1, 8), (64, 8)] {
+            let mut config = Config::for_environment("CartPole-v1");
+            config.algorithm.name = "appo".into();
+            (config.learner.batch_size, config.fragments.length_steps) = (256, 32);
+            (config.actor.environments, config.actor.attach_slots) = (environments, attach_slots);
+            assert_eq!(config.most_waiting_fragments(), Some(16));
+            config.fragments.on_full = OnFull::DropOldest;
+            assert_eq!(config.most_waiting_fragments(), None);
+        }
     }
 
     #[test]

@@ -228,7 +228,8 @@ pub(super) fn wider_band(context: &Context) -> Option<Advice> {
 pub(super) fn more_waiting_fragments(config: &Config) -> Option<Advice> {
     let now = config.fragment_capacity();
     let why = "actors may then run further ahead, and fragments are older when they are learned from, which changes what is learned";
-    more("fragments.capacity", now, now * FACTOR, why)
+    // A capacity that nobody configured may be below all that the key takes.
+    more("fragments.capacity", now, (now * FACTOR).max(config.least_fragments()), why)
 }
 
 /// Processes of their own for acting and learning.

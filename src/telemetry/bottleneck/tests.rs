@@ -186,6 +186,11 @@ fn two_sides_that_wait_for_each_others_fragments_take_turns_and_only_appo_is_adv
     let told = "acting and learning take turns: actors waited 40 % and learners 40 % of their time for each other";
     assert_eq!(verdict(&ppo).to_string(), told);
     assert_eq!(settings(&verdict(&appo)), [format!("fragments.capacity={}", 4 * appo.config.fragment_capacity())]);
+    let few = with(|config| {
+        (config.algorithm.name, config.learner.batch_size) = ("appo".into(), 64);
+        (config.actor.environments, config.actor.attach_slots) = (1, 0);
+    });
+    assert_eq!(settings(&verdict(&few)), ["fragments.capacity=64"], "eight places, and no run may configure fewer than 64");
 }
 
 #[test]
