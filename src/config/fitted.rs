@@ -103,8 +103,9 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
             set("algorithm.policy_learning_rate", policy, step_size);
         }
     }
-    // Without a search, an update counts for the rate limiter as the samples that it draws.
-    let samples = table.hold.samples_per_insert(1.0, configured, home.batch_size);
+    // Without a search, an update counts for the rate limiter, where there is one, as the samples that it draws.
+    let counts_as = |_| table.hold.samples_per_insert(1.0, configured, home.batch_size);
+    let samples = config.replay.samples_per_insert.map_or(1.0, counts_as);
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     }
@@ -200,6 +201,10 @@ pub(crate) mod tests {
         assert_eq!(flags, " --set learner.learning_rate=0.002 --set algorithm.policy_learning_rate=0.0002");
         let samples = config(|config| config.adaptation.largest_batch = Some(256));
         assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
+        let mut free = base;
+        (free.adaptation.step_size, free.replay.samples_per_insert) = (StepSize::None, None);
+        let flags = repeating(&free, Setting { batch_size: 256, ..start(&free) }).1;
+        assert_eq!(flags, "", "a --set of an error band that has no effect is refused");
     }
 
     #[test]
