@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::{Probe, Setting, Verdict};
+use crate::config::schema::LEAST_FRAGMENTS;
 use crate::config::{Config, Rows};
 
 /// The setting that `config` asks to begin with.
@@ -117,6 +118,16 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     {
         set("replay.error_band", fitted.replay.error_band.insert(band), 1.0);
     }
+    // A capacity that was configured had room for what is completed at once at the upper ends. As many fragments wait.
+    if config.learns_from_old_policies()
+        && let (Some(capacity), Some(waiting)) = (config.fragments.capacity, config.most_waiting_fragments())
+    {
+        let repeated = (waiting + fitted.most_fragments_in_flight()).max(LEAST_FRAGMENTS);
+        if repeated != capacity {
+            fitted.fragments.capacity = Some(repeated);
+            flags += &format!(" --set fragments.capacity={repeated}");
+        }
+    }
     (fitted, flags)
 }
 
@@ -137,7 +148,7 @@ pub(crate) fn doublings(configured: usize, batch_size: usize) -> i8 {
 pub(crate) mod tests {
     use super::*;
     use crate::adaptation::Hold;
-    use crate::config::schema::StepSize;
+    use crate::config::schema::{OnFull, StepSize};
 
     /// The configuration of a run that fits itself, after `change`.
     pub(crate) fn config(change: impl FnOnce(&mut Config)) -> Config {
@@ -225,6 +236,24 @@ pub(crate) mod tests {
             config.adaptation.most_environments = Some(64);
         });
         assert_eq!(repeating(&of_fragments, start(&of_fragments)).1, "", "fragments wait for nobody's band");
+    }
+
+    #[test]
+    fn what_repeats_a_run_lets_as_many_fragments_wait() {
+        let repeated = |capacity, on_full| {
+            let base = config(|config| {
+                (config.algorithm.name, config.learner.batch_size) = ("appo".into(), 256);
+                (config.adaptation.most_actors, config.adaptation.most_environments) = (Some(4), Some(32));
+                (config.fragments.capacity, config.fragments.on_full) = (capacity, on_full);
+            });
+            let (fitted, flags) = repeating(&base, Setting { actors: 1, ..start(&base) });
+            assert!(fitted.validate().is_ok() && fitted.most_waiting_fragments() == base.most_waiting_fragments());
+            flags
+        };
+        // With those that may attach, 12 actors of 32 environments complete 384 fragments at once, and 9 of 8 complete 72.
+        assert_eq!(repeated(Some(1_000), OnFull::Wait), " --set fragments.capacity=688");
+        assert_eq!(repeated(None, OnFull::Wait), "", "two batches wait, however many actors there are");
+        assert_eq!(repeated(Some(1_000), OnFull::DropOldest), "", "nobody waits, and the room stays");
     }
 
     #[test]
