@@ -125,6 +125,34 @@ fn a_batch_that_learners_cannot_share_is_told_one_size_that_they_can_or_what_to_
 }
 
 #[test]
+fn a_band_too_narrow_for_a_range_is_an_error_of_the_range_which_may_be_lowered_if_it_has_room_for_the_beginning() {
+    let error = |band: &str, overrides: &[&str]| {
+        let file = format!(
+            "environment.id = \"CartPole-v1\"\nactor.environments = 8\nactor.flush_transitions = 64\nlearner.batch_size = 64\n\
+             replay.samples_per_insert = 16.0\nreplay.error_band = {band}\nreplay.min_size = 4096"
+        );
+        let overrides = [&["adaptation.enabled=true"][..], overrides].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        Config::parse(&file, "run.toml", &overrides).expect_err("the band is too narrow").to_string()
+    };
+    let environments = error("2000.0", &["adaptation.most_environments=128"]);
+    assert_same_lines(
+        &environments,
+        "--set adaptation.most_environments=128: a replay.error_band of 2000 samples is too narrow for batches of 64 and flushes of up to \
+         191 transitions: one alone would leave it; use at least 3056, or \"none\", or lower adaptation.most_environments\n\
+         1 problem in the configuration",
+    );
+    let batch = error("2000.0", &["adaptation.largest_batch=4096"]);
+    assert!(
+        batch.starts_with("--set adaptation.largest_batch=4096: ") && batch.contains(", or lower adaptation.largest_batch\n"),
+        "{batch}"
+    );
+    let both = error("2000.0", &["adaptation.largest_batch=4096", "adaptation.most_environments=128"]);
+    assert!(both.contains(", or lower adaptation.largest_batch and adaptation.most_environments\n"), "{both}");
+    let at_first = error("1000.0", &["adaptation.most_environments=128"]);
+    assert!(at_first.contains("use at least 3056, or \"none\"\n"), "{at_first}");
+}
+
+#[test]
 fn too_little_room_for_fragments_is_refused_with_what_any_run_or_this_run_needs() {
     let few = ["algorithm.name=appo", "actor.environments=1", "actor.attach_slots=0", "fragments.capacity=40"];
     let any = errors_without_a_file(&few);

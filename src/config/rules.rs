@@ -108,19 +108,27 @@ pub(crate) const RULES: &[Rule] = &[
             "actor.environments",
             "algorithm.n_step",
             "learner.batch_size",
+            "adaptation.most_environments",
+            "adaptation.largest_batch",
         ],
         doc: "`replay.error_band` is at least `learner.batch_size`, and at least `replay.samples_per_insert` times the largest flush, \
               which is `actor.flush_transitions - 1 + actor.environments * algorithm.n_step` transitions. A single batch or flush would \
               overstep a narrower band.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
-            let (band, least) = (config.replay.error_band?, config.least_error_band()?);
-            let flush = config.largest_flush_transitions();
+            let (band, ratio, least) = (config.replay.error_band?, config.replay.samples_per_insert?, config.least_error_band()?);
+            let (batch_size, flush) = (config.largest_batch(), config.largest_flush_transitions());
             (band < least).then(|| {
+                let ends = [("adaptation.largest_batch", batch_size as f64), ("adaptation.most_environments", ratio * flush as f64)];
+                let beyond: Vec<&str> = ends.into_iter().filter(|&(_, samples)| samples > band).map(|(key, _)| key).collect();
+                // Lower ends of ranges help if there is room for what the run begins with.
+                let mut at_first = config.clone();
+                at_first.adaptation.enabled = false;
+                let begins_within = at_first.least_error_band().is_some_and(|least| least <= band);
+                let lower = if begins_within { format!(", or lower {}", beyond.join(" and ")) } else { String::new() };
                 format!(
-                    "a replay.error_band of {band} samples is too narrow for batches of {} and flushes of up to {flush} transitions: \
-                     one alone would leave it; use at least {least}, or \"none\"",
-                    config.largest_batch()
+                    "a replay.error_band of {band} samples is too narrow for batches of {batch_size} and flushes of up to {flush} \
+                     transitions: one alone would leave it; use at least {least}, or \"none\"{lower}"
                 )
             })
         },
