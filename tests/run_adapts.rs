@@ -99,6 +99,16 @@ fn actors_whose_environments_sleep_become_more_and_the_report_and_a_run_that_goe
     run.end_by(Signal::SIGINT);
     let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
     assert!(fitted.contains("1 settings tried, 1 faster"), "what it had tried is not forgotten: {fitted}");
+
+    run.resume(&["--set", "adaptation.freeze_after=0"]);
+    run.look_for("two actors, though none is tried", |run| (run.processes("actor").len() == 2).then_some(()));
+    let segment = run.segment();
+    wait_for_updates(&mut run, &segment, 200);
+    assert_eq!(living(&segment, "actor").len(), 2);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
+    assert!(fitted.starts_with("--set actor.count=2 ") && fitted.contains("1 settings tried, 1 faster"), "{fitted}");
 }
 
 #[test]
