@@ -166,6 +166,18 @@ fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
 }
 
 #[test]
+fn what_is_learned_in_the_end_is_evaluated_once() {
+    for checkpoints in [None, Some("checkpoint.synchronous_interval_steps=4000")] {
+        let (policy, evaluations) = train(checkpoints.as_slice());
+        let steps = |kind: &str| -> Vec<u64> {
+            evaluations.iter().filter(|line| line["kind"] == kind).map(|line| number(line, "env_steps")).collect()
+        };
+        assert_eq!(steps("routine"), [1000, 2000, 3000, 4000], "{checkpoints:?}");
+        assert!(policy.metadata.evaluation.is_some(), "the last weights say how good they are: {:?}", policy.metadata);
+    }
+}
+
+#[test]
 fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_replayed() {
     let fixed = ["actor.count=0", "checkpoint.synchronous_interval_steps=512", "run.stop_env_steps=600", "evaluator.enabled=false"];
     for (preset, replay_share, are_kept) in

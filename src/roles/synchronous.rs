@@ -83,7 +83,9 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
                 break;
             }
         }
+        // What is learned in the end is evaluated below, once it is published for the last time.
         if run.env_steps() >= next_evaluation
+            && run.env_steps() < end
             && let Some(evaluator) = &mut evaluator
         {
             next_evaluation += interval;
