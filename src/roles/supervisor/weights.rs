@@ -52,7 +52,7 @@ pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64)
     let remembered = Remembered::of_files(folder, config.run.stop_eval_return, env_steps);
     let Ok(metadata) = evaluator::metadata_of_best(&folder.best_weights()) else { return remembered };
     let best = metadata.as_ref().and_then(confirmed);
-    let which = |weights: EvaluatedWeights| (weights.version, weights.env_steps);
+    let which = EvaluatedWeights::version_and_steps;
     // If the newest such line is about the same weights, it says more of them.
     if best.map(which) == remembered.best.map(which) { remembered } else { Remembered { best, ..remembered } }
 }
