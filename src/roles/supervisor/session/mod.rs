@@ -62,8 +62,8 @@ pub struct Session {
     earlier_restarts: u64,
     look_clock: LookClock,
     standstill: Standstill,
-    /// Newest version of the best parameters, if it could not be saved at once.
-    unsaved_best: Option<u64>,
+    /// Version and environment steps of the best parameters, if they could not be saved at once.
+    unsaved_best: Option<(u64, u64)>,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
