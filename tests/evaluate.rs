@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use assert_cmd::Command;
-use run_support::{said, start, start_preset, under};
+use run_support::{said, start, start_preset, told, under};
 use serde_json::Value;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
@@ -177,6 +177,18 @@ fn the_returns_are_told_even_if_the_video_cannot_be_written() {
     let played: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(played["returns"].as_array().unwrap().len() == 3 && played["video"].is_null(), "{played}");
     assert_eq!(std::fs::read_dir(videos.path()).unwrap().count(), 0, "nothing is left of the video");
+}
+
+#[test]
+fn the_returns_are_told_though_the_path_of_the_video_is_not_utf8() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    assert!(run.wait().success());
+    let path = run.folder.path().join(OsStr::from_bytes(b"first\xe9.gif"));
+    let mut command = run.program("evaluate");
+    command.arg(run.run_folder()).args(["--episodes", "3", "--json", "--video"]).arg(&path);
+    let played: Value = serde_json::from_str(&told(&command.output().unwrap())).unwrap();
+    assert_eq!(played["returns"].as_array().unwrap().len(), 3);
+    assert!(path.is_file() && played["video"]["path"].as_str().unwrap().ends_with(".gif"), "{played}");
 }
 
 #[test]

@@ -139,15 +139,18 @@ fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left(
 
 #[test]
 fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
-    // The eight environments complete fragments every 256 steps, which are a batch.
-    for (interval, expected) in [(100, &[256, 512, 768, 1024, 1280][..]), (300, &[512, 768, 1024, 1280][..])] {
-        let interval = format!("checkpoint.synchronous_interval_steps={interval}");
-        let others = ["actor.count=0", "checkpoint.keep_last=10", "run.stop_env_steps=1280", "evaluator.enabled=false"];
-        let mut run = start_preset("cartpole_ppo", &[&others[..], &["run.stop_eval_return=none", &interval]].concat());
-        assert!(run.wait().success(), "{}", run.output());
-        assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
-        let last = run.metrics().pop().unwrap();
-        assert_eq!((number(&last, "inserted"), number(&last, "updates")), (40, 80), "{last}");
+    // The eight environments complete fragments every 256 steps, which are a batch, and each batch is learned from 16 times.
+    for (preset, drops) in [("cartpole_ppo", None), ("cartpole_appo", Some("fragments.on_full=drop_oldest"))] {
+        for (interval, expected) in [(100, &[256, 512, 768, 1024, 1280][..]), (300, &[512, 768, 1024, 1280][..])] {
+            let interval = format!("checkpoint.synchronous_interval_steps={interval}");
+            let others = ["actor.count=0", "checkpoint.keep_last=10", "run.stop_env_steps=1280", "evaluator.enabled=false"];
+            let changes: Vec<&str> = others.into_iter().chain(["run.stop_eval_return=none", interval.as_str()]).chain(drops).collect();
+            let mut run = start_preset(preset, &changes);
+            assert!(run.wait().success(), "{}", run.output());
+            assert_eq!(steps_of_checkpoints(&run), expected, "{preset}, {interval}");
+            let last = run.metrics().pop().unwrap();
+            assert_eq!((number(&last, "inserted"), number(&last, "updates")), (40, 80), "{preset}: {last}");
+        }
     }
 }
 
@@ -159,6 +162,18 @@ fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
         let mut run = start_preset("cartpole_ppo", &[&others[..], &[&interval]].concat());
         assert!(run.wait().success(), "{}", run.output());
         assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
+    }
+}
+
+#[test]
+fn what_is_learned_in_the_end_is_evaluated_once() {
+    for checkpoints in [None, Some("checkpoint.synchronous_interval_steps=4000")] {
+        let (policy, evaluations) = train(checkpoints.as_slice());
+        let steps = |kind: &str| -> Vec<u64> {
+            evaluations.iter().filter(|line| line["kind"] == kind).map(|line| number(line, "env_steps")).collect()
+        };
+        assert_eq!(steps("routine"), [1000, 2000, 3000, 4000], "{checkpoints:?}");
+        assert!(policy.metadata.evaluation.is_some(), "the last weights say how good they are: {:?}", policy.metadata);
     }
 }
 

@@ -122,11 +122,14 @@ fn videos_that_cannot_be_written_cost_no_picture() {
     let mut run = showing(&["visualizer.video_interval_s=0.001"]);
     let videos = run.run_folder().join("videos");
     run.wait_until("a video", || videos.exists());
-    // Where its videos should go there is a file now.
-    let watchdog = Watchdog::new("the folder not to come back at once");
-    while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
-        watchdog.pause(Duration::ZERO, || run.log());
-    }
+    // Where its videos should go there is a file then.
+    let stand_in_the_way = |run: &Supervised| {
+        let watchdog = Watchdog::new("the folder not to come back at once");
+        while fs::remove_dir_all(&videos).is_err() || fs::write(&videos, "").is_err() {
+            watchdog.pause(Duration::ZERO, || run.log());
+        }
+    };
+    stand_in_the_way(&run);
     let words = |run: &Supervised| {
         let segment = run.segment();
         let slots = segment.processes().iter().map(|slot| slot.last_words()).collect::<Vec<_>>();
@@ -139,6 +142,13 @@ fn videos_that_cannot_be_written_cost_no_picture() {
     assert!(!run.log().contains("visualizer 0 (pid"), "it has not failed: {}", run.log());
     fs::remove_file(&videos).unwrap();
     run.look_for("no more word about it", |run| (!words(run).contains("a video is missing")).then_some(()));
+
+    // The supervisor looks after each of these lines.
+    let lines = run.metrics().len();
+    run.look_for("the supervisor to see that", |run| (run.metrics().len() > lines + 1).then_some(()));
+    let said = run.log().len();
+    stand_in_the_way(&run);
+    run.wait_for_log_after(said, "visualizer 0: a video is missing");
     run.end_by(Signal::SIGINT);
 }
 

@@ -47,7 +47,9 @@ class Policy:
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
         settle(f"{sys.executable} -m shoal")
-        self._source = Path(path).resolve()
+        # `runs/latest` will lead elsewhere. A file in the folder of a run belongs to that run, though it may be a link.
+        path = Path(path)
+        self._source = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
         self._weights = weights
         self._seed = seed
         self._native = _native.Policy(self._source, weights == "last", seed)

@@ -208,14 +208,19 @@ class Run:
         return load(self.folder, weights)
 
     def plot(self, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
-        """Draw the returns of training and evaluation over environment steps with matplotlib. Returns the axes."""
-        import matplotlib.pyplot as plt
+        """Draw the returns of training and of routine evaluations over steps with matplotlib. Returns the axes."""
+        if axes is None:
+            import matplotlib.pyplot as plt
 
-        axes = plt.subplots()[1] if axes is None else axes
-        for key, label, marker in (("train_return_mean", "training", ""), ("eval_return_mean", "evaluation", ".")):
-            points = [(line["env_steps"], line[key]) for line in self.metrics() if line.get(key) is not None]
-            if points:
-                axes.plot(*zip(*points, strict=True), marker=marker, label=label)
+            axes = plt.subplots()[1]
+        trained = [(line["env_steps"], line.get("train_return_mean")) for line in self.metrics()]
+        # Good weights alone are confirmed, which would bend the curve.
+        routine = [line for line in self.evaluations() if line["kind"] == "routine"]
+        evaluated = [(line["env_steps"], line["return_mean"]) for line in routine]
+        for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
+            known = [point for point in points if point[1] is not None]
+            if known:
+                axes.plot(*zip(*known, strict=True), marker=marker, label=label)
         axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
         axes.legend()
         return axes

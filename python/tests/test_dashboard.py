@@ -98,6 +98,10 @@ SEEN = """(isSeen) => {
   Object.defineProperty(document, 'hidden', { value: !isSeen, configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 }"""
+# As a page that is opened behind another, and without its later looks at the list of runs.
+BEHIND = """Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+const later = window.setTimeout;
+window.setTimeout = (what, pause, ...others) => (pause < 5000 ? later(what, pause, ...others) : 0);"""
 # Lets a test change the list of runs before the page gets it.
 LISTED = """const ask = window.fetch;
 window.fetch = async (address, ...others) => {
@@ -422,6 +426,17 @@ def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_
         page.evaluate("window.marks = {}")
         page.click("#by-time")
         wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
+
+
+def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    with served(str(run.folder)) as link:
+        page = browser.new_page()
+        page.add_init_script(BEHIND)
+        page.goto(link)
+        page.evaluate(SEEN, True)
+        wait_for("what the page shows", lambda: page.text_content("#state").startswith("ended"))
 
 
 def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, tmp_path, monkeypatch):

@@ -47,6 +47,13 @@ def test_a_policy_knows_how_many_frames_it_sees(folder):
     assert short_run("cartpole_dqn").load().stack == 1
 
 
+def test_weights_that_were_moved_to_another_disk_are_played_as_their_run_did_through_the_link_to_them(folder):
+    file = short_run("pendulum_sac, stacked").load("last").path
+    file.rename(folder / "moved.safetensors")
+    file.symlink_to(folder / "moved.safetensors")
+    assert shoal.load(file).stack == 4
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")

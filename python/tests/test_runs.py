@@ -1,5 +1,6 @@
 """Training from Python: `shoal.train`, `shoal.start` and `shoal.Run`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -34,6 +35,22 @@ def test_a_run_is_trained_and_tells_what_it_did(folder):
         and "seed = 3" in (run.folder / "config.toml").read_text()
     )
     assert run.summary["env_steps"] >= 2000 and "stopped" in run.text
+
+
+def test_a_plot_has_each_routine_evaluation_once_and_at_the_steps_of_its_weights(folder):
+    run = shoal.train("cartpole_dqn", run=SHORT, quiet=True)
+    evaluations = [("routine", 400, 20.0), ("confirmation", 400, 25.0), ("routine", 1200, 90.0)]
+    lines = (dict(zip(("kind", "env_steps", "return_mean"), line, strict=True)) for line in evaluations)
+    (run.folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    drawn = {}
+
+    def plot(steps, returns, label, **_):
+        drawn[label] = (steps, returns)
+
+    axes = SimpleNamespace(plot=plot, set=lambda **_: None, legend=lambda: None)
+    assert run.plot(axes) is axes
+    assert drawn["evaluation"] == ((400, 1200), (20.0, 90.0))
+    assert drawn["training"][0][-1] >= 2000
 
 
 def test_a_run_that_was_started_is_watched_and_stopped(folder):

@@ -73,14 +73,19 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
     });
     while run.env_steps() < end && !run.is_over() {
         actor.step()?;
-        // Without a ratio to hold, one update follows each step of the environments.
-        let free = run.algorithm.experience().limiter().samples_per_insert.is_none();
+        let checkpoint_is_due = checkpoint.is_some_and(|checkpoint| run.env_steps() >= checkpoint);
+        // Without a ratio to hold, one update follows each step of the environments. A checkpoint gives up batches of fragments with the
+        // updates that they have left, so these are made before.
+        let is_free = run.algorithm.experience().limiter().samples_per_insert.is_none();
+        let uses_batches_up = checkpoint_is_due && run.config.rows() == Rows::Fragments;
         while learner.may_update() {
-            if learner.update()? != UpdateResult::Updated || free || run.is_over() {
+            if learner.update()? != UpdateResult::Updated || (is_free && !uses_batches_up) || run.is_over() {
                 break;
             }
         }
+        // What is learned in the end is evaluated below, once it is published for the last time.
         if run.env_steps() >= next_evaluation
+            && run.env_steps() < end
             && let Some(evaluator) = &mut evaluator
         {
             next_evaluation += interval;
@@ -91,7 +96,7 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
                 return Ok(End::OfRun);
             }
         }
-        if checkpoint.is_some_and(|checkpoint| run.env_steps() >= checkpoint) && !run.is_over() {
+        if checkpoint_is_due && !run.is_over() {
             actor.leave();
             learner.leave();
             evaluator.iter_mut().try_for_each(Evaluator::leave)?;

@@ -1,5 +1,7 @@
 //! What the recorder of a run knows of it, handed on to the recorder of its next life.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::jsonl::{self, EvaluationLine};
@@ -26,7 +28,12 @@ impl Remembered {
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();
+        let mut known = HashSet::new();
         for EvaluationLine { weights, is_best, .. } in jsonl::read(&folder.evaluations()) {
+            // A synchronous run that was killed has found the same again since its checkpoint.
+            if !known.insert(format!("{weights:?}")) {
+                continue;
+            }
             remembered.take_in(weights, is_best);
             match weights.kind {
                 EvaluationKind::Routine => attempts.propose(weights.statistics.return_mean, goal),
@@ -71,5 +78,24 @@ mod tests {
             assert_eq!(unconfirmed(Some(194.9)), 1, "a higher goal was reached and is not proven");
             assert_eq!(unconfirmed(Some(200.0)), 0, "a goal far above was not reached");
         }
+    }
+
+    #[test]
+    fn what_a_synchronous_run_found_again_after_a_kill_counts_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "run", "").unwrap();
+        let mut lines = jsonl::JsonLines::open(&folder.evaluations(), false).unwrap();
+        let routine = Evaluation { version: 3, returns: vec![194.0, 195.0, 196.0, 195.0], ..Evaluation::default() };
+        let confirmation = Evaluation { kind: EvaluationKind::Confirmation, ..routine.clone() };
+        for wall_s in [7.0, 9.0] {
+            for evaluation in [&routine, &confirmation] {
+                lines.append(&EvaluationLine::from(&Evaluation { wall_s, ..evaluation.clone() })).unwrap();
+            }
+        }
+        // Other parameters may have the same number in another life of a run.
+        lines.append(&EvaluationLine::from(&Evaluation { returns: vec![9.0, 10.0], ..routine })).unwrap();
+
+        let Remembered { evaluations, unconfirmed, .. } = Remembered::of_files(&folder, Some(194.9), 0);
+        assert_eq!((evaluations.routine, evaluations.confirmations, unconfirmed), (2, 1, 1));
     }
 }

@@ -199,6 +199,11 @@ impl Sinks {
         }
     }
 
+    /// Shows what a process says of this `cause` once more: it has been over meanwhile.
+    pub fn forget(&mut self, cause: &str) {
+        self.known_causes.remove(cause);
+    }
+
     /// Notes for the closing report that something could not be written at all.
     pub fn lose(&mut self, what: String) {
         self.lost.push(what);

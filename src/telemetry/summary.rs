@@ -83,6 +83,12 @@ impl From<&Evaluation> for EvaluatedWeights {
 }
 
 impl EvaluatedWeights {
+    /// The version and the environment steps, which tell the weights from others of their run: versions come again where a run goes on
+    /// from an older state.
+    pub fn version_and_steps(self) -> (u64, u64) {
+        (self.version, self.env_steps)
+    }
+
     /// For instance `486.1 over 100 fresh episodes`.
     fn score(&self) -> Option<String> {
         let fresh = if self.kind == EvaluationKind::Confirmation { "fresh " } else { "" };
@@ -199,7 +205,7 @@ impl Summary {
     /// their evaluation.
     fn last_weights(&self) -> Option<String> {
         match self.last_evaluation {
-            Some(last) if self.best_evaluation.is_some_and(|best| best.version == last.version) => None,
+            Some(last) if self.best_evaluation.is_some_and(|best| best.version_and_steps() == last.version_and_steps()) => None,
             Some(last) if self.best_evaluation.is_some_and(|best| last.is_clearly_worse_than(&best)) => {
                 Some(format!("{}: worse than the best, which `shoal evaluate` plays", last.describe()?))
             }

@@ -334,6 +334,16 @@ fn last_weights_that_are_clearly_worse_than_the_best_are_called_so() {
 }
 
 #[test]
+fn last_weights_are_not_taken_for_the_best_of_the_same_version_that_an_abandoned_life_of_the_run_left() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    sinks.evaluation(&confirmation(9, &[450.0, 460.0, 470.0]));
+    sinks.evaluation(&Evaluation { env_steps: 870, ..evaluation(9, &[100.0, 110.0, 120.0]) });
+    let report = sinks.finish(StopReason::StepLimit, &Snapshot { parameter_version: 9, ..snapshot_at(25.0) }).to_string();
+    assert!(report.contains("version 9, 870 steps: worse than the best"), "{report}");
+}
+
+#[test]
 fn the_report_says_when_the_last_weights_were_not_evaluated() {
     let root = tempdir().unwrap();
     let mut sinks = sinks_in(root.path(), piped_console().1);

@@ -433,6 +433,12 @@ def test_weights_follow_the_current_beta(final_beta):
     np.testing.assert_allclose(samples.weights.flatten(), weights / weights.max(), rtol=1e-4)
 
 
+@pytest.mark.parametrize("final_beta", [1.1, -0.1, float("nan")])
+def test_a_final_beta_that_no_draw_takes_is_refused_when_it_is_given(final_beta):
+    with pytest.raises(ValueError, match="beta is .*between 0 and 1"):
+        PrioritizedDQN("MlpPolicy", "CartPole-v1", device="cpu", final_beta=final_beta, **DQN_OPTIONS)
+
+
 def test_model_and_buffer_are_saved_and_go_on(tmp_path):
     kwargs = {"alpha": 0.7, "beta": 0.5}
     model = PrioritizedDQN(

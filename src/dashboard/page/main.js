@@ -95,6 +95,10 @@ $("show-run").onclick = () => setView("run");
 $("show-compare").onclick = () => setView("compare");
 $("choice").onchange = () => (location.hash = encodeURIComponent($("choice").value));
 window.addEventListener("hashchange", follow);
+// A page may be opened behind another, and is not to be empty when it is first seen.
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) list();
+});
 
 // The system's theme, until the user chooses one.
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
@@ -67,10 +67,16 @@ pub fn check_ending(ending: &str) -> Result<(), FormatError> {
 /// A video that has its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FinishedVideo {
-    /// The file.
+    /// The file. A path that is not UTF-8 is serialised nearly as it is.
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// How many pictures it has: one of the reset and one of each step.
     pub pictures: usize,
+}
+
+/// Serialises any path: serde refuses one that is not UTF-8.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// A video in the making. Until it is finished, a file of its name stays as it is. One that is given up leaves nothing, and one

@@ -82,8 +82,10 @@ impl Shape {
         }
         let remedy = match self {
             Self::Image(shape) => return Ok(shape),
+            // It may also be several rows of numbers, which are no image however many are stacked.
             Self::Other { dimensions: 2, .. } => {
-                "set environment.frame_stack to 2 or more, or let the environment show a third dimension, of length 1"
+                "if that is an image of rows and columns, set environment.frame_stack to 2 or more, or let the environment show a third \
+                 dimension, of length 1"
             }
             _ => "choose an environment that shows frames",
         };

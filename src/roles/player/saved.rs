@@ -119,8 +119,9 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
         return config_of(&folder);
     }
     let weights = PolicyWeights::load(path)?;
-    // In weights/, or in a checkpoint. A link to it may lie anywhere, and the file in the folder may be a link.
-    let places = [std::path::absolute(path), path.canonicalize()].map(Result::unwrap_or_default);
+    // In weights/, or in a checkpoint. A link to it may lie anywhere, also in the folder of another run, and the file in the folder may be
+    // a link to where no run is.
+    let places = [path.canonicalize(), std::path::absolute(path)].map(Result::unwrap_or_default);
     let mut folders = places.iter().flat_map(|file| file.ancestors().skip(1).take(MOST_FOLDERS));
     let of_run = folders.find_map(|folder| RunFolder::open(folder).ok());
     if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
@@ -153,6 +154,8 @@ fn with_network_of(PolicyWeights { spec, metadata, .. }: &PolicyWeights, mut con
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::checkpoint::WeightsMetadata;
     use crate::networks::{Head, NetworkSpec};
@@ -173,10 +176,18 @@ mod tests {
             assert_eq!((network.hidden, network.dueling), (vec![16], false), "{}", path.display());
         }
 
-        let [link, elsewhere] = ["link.safetensors", "alone.safetensors"].map(|name| root.path().join(name));
-        std::os::unix::fs::symlink(run.last_weights(), &link).unwrap();
-        assert_eq!(SavedPolicy::open(&link, Which::Last).unwrap().config.network.hidden, vec![16], "a link is the file that it leads to");
-        fs::copy(run.last_weights(), &elsewhere).unwrap();
+        config.network.hidden = vec![32];
+        let other = RunFolder::create(root.path(), "other", &config.to_toml()).unwrap();
+        let elsewhere = root.path().join("alone.safetensors");
+        for link in [root.path().join("link.safetensors"), other.path().join("link.safetensors")] {
+            symlink(run.last_weights(), &link).unwrap();
+            let linked = SavedPolicy::open(&link, Which::Last).unwrap().config.network;
+            assert_eq!(linked.hidden, vec![16], "a link is the file that it leads to");
+        }
+        fs::rename(run.last_weights(), &elsewhere).unwrap();
+        symlink(&elsewhere, run.last_weights()).unwrap();
+        let moved = SavedPolicy::open(&run.last_weights(), Which::Last).unwrap().config.network;
+        assert_eq!(moved.hidden, vec![16], "the file in the folder may be a link");
         let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
     }

@@ -36,10 +36,11 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
     false
 }
 
-/// Note the loss if the best policy, published as `version`, has not reached the disk, and neither has a better one.
-pub(super) fn look_for_best(version: u64, sinks: &mut Sinks) {
-    let saved = PolicyWeights::load(&sinks.folder().best_weights()).ok().map(|policy| policy.metadata.parameter_version);
-    if saved < Some(version) {
+/// Note the loss if the best policy, of this version and after so many environment steps, has not reached the disk. What is there instead
+/// may have a higher version, of a life of the run that was given up.
+pub(super) fn look_for_best((version, env_steps): (u64, u64), sinks: &mut Sinks) {
+    let saved = PolicyWeights::load(&sinks.folder().best_weights()).ok().map(|policy| policy.metadata);
+    if saved.is_none_or(|saved| (saved.parameter_version, saved.environment_steps) != (version, env_steps)) {
         sinks.lose(format!("the best weights (version {version}), which could not be written"));
     }
 }
@@ -52,7 +53,7 @@ pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64)
     let remembered = Remembered::of_files(folder, config.run.stop_eval_return, env_steps);
     let Ok(metadata) = evaluator::metadata_of_best(&folder.best_weights()) else { return remembered };
     let best = metadata.as_ref().and_then(confirmed);
-    let which = |weights: EvaluatedWeights| (weights.version, weights.env_steps);
+    let which = EvaluatedWeights::version_and_steps;
     // If the newest such line is about the same weights, it says more of them.
     if best.map(which) == remembered.best.map(which) { remembered } else { Remembered { best, ..remembered } }
 }
@@ -88,14 +89,44 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyW
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::path::Path;
 
     use super::*;
     use crate::catalogue::Catalogue;
+    use crate::networks::{Head, NetworkSpec};
     use crate::roles::supervisor::Plan;
     use crate::segment::{Description, Region};
     use crate::sync::Ordering;
     use crate::telemetry::bottleneck::Context;
     use crate::telemetry::{Abilities, Console, SinkSettings, Snapshot, StopReason};
+
+    fn sinks_in(root: &Path, config: Config) -> Sinks {
+        let folder = RunFolder::create(root, "test", &config.to_toml()).unwrap();
+        let console = Console::on(File::create(root.join("printed")).unwrap(), Abilities::NONE).unwrap();
+        let context = Context::new(config, 1);
+        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
+        Sinks::open(folder, console, settings, None).unwrap()
+    }
+
+    #[test]
+    fn best_weights_of_a_life_that_was_given_up_do_not_stand_in_for_those_that_could_not_be_saved() {
+        let root = tempfile::tempdir().unwrap();
+        let mut sinks = sinks_in(root.path(), Config::for_environment("CartPole-v1"));
+        let spec = NetworkSpec::perceptron(4, &[4], Head::Linear { outputs: 2 });
+        let parameters = vec![0.5; spec.parameter_count()];
+        let metadata = WeightsMetadata {
+            algorithm: "dqn".into(),
+            environment: "CartPole-v1".into(),
+            parameter_version: 40_500,
+            environment_steps: 162_000,
+            ..WeightsMetadata::default()
+        };
+        PolicyWeights::new(spec, &parameters, metadata).save(&sinks.folder().best_weights()).unwrap();
+        look_for_best((40_500, 162_000), &mut sinks);
+        look_for_best((35_000, 140_000), &mut sinks);
+        let losses = sinks.finish(StopReason::StepLimit, &Snapshot::default()).losses;
+        assert!(matches!(losses.as_slice(), [loss] if loss.contains("the best weights (version 35000)")), "{losses:?}");
+    }
 
     #[test]
     fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
@@ -105,11 +136,7 @@ mod tests {
         let config = prepared.loaded.config.clone();
         let layout = Plan::new(&config, prepared.algorithm(), &[0], &[]).unwrap().layout;
         let segment = Segment::create_private(layout, &Description::default()).unwrap();
-        let folder = RunFolder::create(root.path(), "test", text).unwrap();
-        let console = Console::on(File::create(root.path().join("printed")).unwrap(), Abilities::NONE).unwrap();
-        let context = Context::new(config, 1);
-        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
-        let mut sinks = Sinks::open(folder, console, settings, None).unwrap();
+        let mut sinks = sinks_in(root.path(), config);
         assert!(save_last(&prepared, &segment, &mut sinks), "nothing was published");
         let board = segment.parameter_board();
         board.publish(&[&vec![0.5; board.len()]], [1; 4]);

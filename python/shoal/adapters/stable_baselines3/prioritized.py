@@ -5,6 +5,7 @@ from typing import Any, cast
 import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
+from .._priorities import checked_beta
 from .buffer import Samples, ShoalReplayBuffer
 
 
@@ -13,7 +14,7 @@ class Prioritized(OffPolicyAlgorithm):
 
     `replay_buffer_class` is `ShoalReplayBuffer` or a subclass of it. `replay_buffer_kwargs=dict(alpha=..., beta=...)`
     sets the exponents, and `n_steps=...` there makes n-step transitions with the algorithm's gamma. Over
-    `total_timesteps`, beta grows linearly to `final_beta`; with `None` it is the replay's own.
+    `total_timesteps`, beta grows linearly to `final_beta`, which is at most 1; with `None` it is the replay's own.
     """
 
     replay_buffer: ShoalReplayBuffer
@@ -30,7 +31,7 @@ class Prioritized(OffPolicyAlgorithm):
         buffer_class = replay_buffer_class or ShoalReplayBuffer
         if not issubclass(buffer_class, ShoalReplayBuffer):
             raise TypeError(f"{type(self).__name__} needs a ShoalReplayBuffer, and {buffer_class.__name__} is none.")
-        self.final_beta = final_beta
+        self.final_beta = None if final_beta is None else checked_beta(final_beta)
         super().__init__(policy, env, *args, replay_buffer_class=buffer_class, **kwargs)
 
     def _setup_model(self) -> None:

@@ -20,8 +20,10 @@ impl Session {
 
     fn evaluated(&mut self, report: EvaluationReport) {
         let evaluation = Evaluation { wall_s: self.observer.wall_s(), ..report.evaluation };
+        if evaluation.is_best {
+            self.unsaved_best = report.unsaved.is_some().then_some((evaluation.version, evaluation.env_steps));
+        }
         if let Some(unsaved) = &report.unsaved {
-            self.unsaved_best = Some(evaluation.version);
             self.sinks.trouble(unsaved.cause.clone(), &unsaved.message);
         }
         self.tell_of_episodes_cut_off(&evaluation);

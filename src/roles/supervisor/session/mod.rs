@@ -62,8 +62,8 @@ pub struct Session {
     earlier_restarts: u64,
     look_clock: LookClock,
     standstill: Standstill,
-    /// Newest version of the best parameters, if it could not be saved at once.
-    unsaved_best: Option<u64>,
+    /// Version and environment steps of the best parameters, if they could not be saved at once.
+    unsaved_best: Option<(u64, u64)>,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
@@ -191,6 +191,10 @@ impl Session {
         let showing = |watched: &&Watched| watched.planned.role == Role::Visualizer && watched.living.is_some();
         for watched in self.watched.iter().filter(showing) {
             let words = self.segment.processes().slot(watched.planned.slot).last_words();
+            if !words.starts_with(VIDEO_IS_MISSING) {
+                // Videos are written again. The next that is missing may be so for another reason.
+                self.sinks.forget(VIDEO_IS_MISSING);
+            }
             // Of videos that are missing one after the other each says another name. What it says when it dies is
             // told with its death.
             if let Some((what, _)) = words.split_once(':').filter(|(what, _)| [VIDEO_IS_MISSING, BARS_ARE_SHOWN].contains(what)) {
