@@ -238,6 +238,22 @@ fn names_of_what_was_cleared_are_stale() {
     assert_eq!(replay.priorities(Some(&slots)).unwrap(), [0.0; 8]);
 }
 
+#[test]
+fn priorities_that_are_left_out_are_not_the_largest_so_far() {
+    let replay = filled(false);
+    let slots: Vec<i64> = (0..8).collect();
+    // Every slot was written once.
+    let update = |errors: &[f32; 8]| patience(|patience| replay.update(&slots, Some(&[1; 8]), errors, Stale::Ignore, patience)).unwrap();
+    assert_eq!(update(&[8.0; 8]), 0);
+    assert!((replay.largest_error() - 8.0).abs() < 0.001);
+    patience(|patience| replay.clear(patience)).unwrap();
+    // What a learner had drawn before the replay was emptied.
+    assert_eq!(update(&[1_000.0; 8]), 8);
+    assert_eq!(replay.largest_error(), 1.0);
+    let added = add(&replay, &[0; 4], 1);
+    assert_eq!(replay.priorities(Some(&added)).unwrap(), [1.0]);
+}
+
 /// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.
 fn of_the_dead() -> ReplayHandle {
     let options = Options { participants: 1, ..replay(true).options().clone() };
