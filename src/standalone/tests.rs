@@ -254,6 +254,38 @@ fn priorities_that_are_left_out_are_not_the_largest_so_far() {
     assert_eq!(replay.priorities(Some(&added)).unwrap(), [1.0]);
 }
 
+#[test]
+fn a_draw_that_an_emptying_falls_into_waits_for_what_is_added_after_it() {
+    let options = Options { min_size: ROWS as u64, ..replay(false).options().clone() };
+    let replay = ReplayHandle::create(options, false, Some(1)).unwrap();
+    let control = replay.control();
+    // As in the middle of an emptying: no row is there any more, and the counts still say that there are some.
+    begin_repair(&replay);
+    control.gate().store(1, Ordering::SeqCst);
+    control.clearing().store(1, Ordering::SeqCst);
+    control.inserted().store(ROWS as u64, Ordering::SeqCst);
+    let has_waited = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let learner = scope.spawn(|| {
+            let mut go_on = || {
+                has_waited.store(true, Ordering::Relaxed);
+                true
+            };
+            let mut rows = replay.batch(8);
+            replay.sample(&mut rows.as_rows(), None, Patience::new(Some(Duration::from_secs(60)), &mut go_on))
+        });
+        while !has_waited.load(Ordering::Relaxed) && !learner.is_finished() {
+            std::thread::yield_now();
+        }
+        for word in [control.inserted(), control.clearing(), control.repairer()] {
+            word.store(0, Ordering::SeqCst);
+        }
+        control.gate().store(0, Ordering::SeqCst);
+        add(&replay, &[0; 4 * ROWS], ROWS);
+        learner.join().unwrap().unwrap();
+    });
+}
+
 /// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.
 fn of_the_dead() -> ReplayHandle {
     let options = Options { participants: 1, ..replay(true).options().clone() };
