@@ -71,7 +71,7 @@ impl ReplayHandle {
                 return Err(SampleError::Empty.into());
             }
             self.sharing.check(&self.segment)?;
-            self.wait(&mut patience, |idle| self.limiter.wait_to_sample(self.control(), count, idle), |_| None)?;
+            self.wait_to_sample(count, &mut patience)?;
             let beta = beta.unwrap_or_else(|| self.beta() as f32);
             let drawn = {
                 let mut reading = patience.lock(&self.sides().reading)?;
