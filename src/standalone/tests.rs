@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::*;
-use crate::segment::NamedProcess;
 use crate::segment::processes::Role;
+use crate::segment::{NamedProcess, Region};
 
 const ROWS: usize = 64;
 
@@ -207,6 +207,36 @@ fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
     assert_eq!(nobody_draws(), Some(false), "the judge may be about to");
     drop(judge);
     assert_eq!(nobody_draws(), Some(true));
+}
+
+#[test]
+fn what_was_cleared_before_a_replay_was_saved_gives_its_name_to_nothing_that_is_added_once_it_is_loaded() {
+    let replay = filled(false);
+    patience(|patience| replay.clear(patience)).unwrap();
+    add(&replay, &[0; 4], 1);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    replay.save(file.path()).unwrap();
+    let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
+    let slots: Vec<i64> = (0..ROWS as i64).collect();
+    let stale = || patience(|patience| loaded.update(&slots, Some(&[1; ROWS]), &[9.0; ROWS], Stale::Ignore, patience)).unwrap();
+    assert_eq!(stale(), ROWS as u64);
+    add(&loaded, &[0; 4 * ROWS], ROWS);
+    assert_eq!(stale(), ROWS as u64);
+    assert_eq!(loaded.largest_error(), 1.0);
+}
+
+#[test]
+fn what_was_being_overwritten_while_a_replay_was_saved_gives_its_name_to_nothing_that_is_added_once_it_is_loaded() {
+    let replay = replay(false);
+    let capacity = replay.options().capacity;
+    add(&replay, &vec![0; 4 * capacity], capacity);
+    // Another process has claimed the oldest row's slot: it is in state 1 of its second generation, and not in the file.
+    replay.segment.words(Region::Store)[0].store(2 << 24 | 1 << 20, Ordering::Relaxed);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    replay.save(file.path()).unwrap();
+    let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
+    assert_eq!(add(&loaded, &[0; 4], 1), [0]);
+    assert_eq!(patience(|patience| loaded.update(&[0], Some(&[1]), &[9.0], Stale::Ignore, patience)).unwrap(), 1);
 }
 
 #[test]
