@@ -153,7 +153,8 @@ class Replay:
         An empty replay raises `EmptyError`, unless it has a rate limiter: the call then waits for transitions. If the
         rate limiter, or another thread of this process, holds the call back for `timeout` seconds, it raises
         `RateLimitError`. Without a timeout it waits until it may draw, or until `stop`, `close` or the end of the run
-        releases it with a `StoppedError`.
+        releases it with a `StoppedError`. After `stop` it may draw if there are the rate limiter's `min_size`
+        transitions.
         """
 
     def get(self, indices: ArrayLike) -> Batch:
@@ -202,7 +203,7 @@ class Replay:
     def stop(self) -> None:
         """Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.
 
-        The transitions in the replay can still be drawn, read and saved.
+        The transitions in the replay can still be drawn, whatever the rate limiter's ratio, read and saved.
         """
 
     def close(self) -> None:

@@ -82,8 +82,21 @@ def test_stop_releases_waiting_calls_in_any_process(feeder):
     assert process.exitcode == 7
     with pytest.raises(shoal.StoppedError, match="stop"):
         replay.add(numbered(0, 1))
-    # Transitions in the replay can still be drawn and read.
+    # Transitions in the replay can still be drawn, more of them than the error band allows, and read.
+    for _ in range(10):
+        assert_whole(replay.sample(4, timeout=60))
     assert_whole(replay.get([0]))
+
+
+def test_a_sample_that_waits_for_the_ratio_goes_on_after_stop():
+    replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
+    replay.add(numbered(0, 1))
+    waiting = Call(lambda: [replay.sample(1) for _ in range(20)])
+    wait_for("the first batch", lambda: replay.sampled > 0)
+    assert waiting.thread.is_alive()
+    replay.stop()
+    assert waiting.ended_with() is None
+    assert replay.sampled == 20
 
 
 @pytest.mark.parametrize(("wait", "inserted"), [(add_for_ever, 5), (lambda replay: replay.sample(1), 4)])

@@ -13,7 +13,7 @@ use super::schema::Schema;
 use super::sum_tree::SumTree;
 use super::view::ReplayView;
 use crate::segment::Segment;
-use crate::sync::sleep;
+use crate::sync::{Ordering, sleep};
 
 /// Rows fetched ahead of the one being copied.
 const PREFETCH_DISTANCE: usize = 16;
@@ -32,7 +32,7 @@ const DRAWING_PAUSE: Duration = Duration::from_micros(200);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// There is nothing to sample yet.
+    /// There is nothing to sample: nothing was inserted yet, or another process has emptied the replay.
     #[error("the replay is empty: insert transitions first")]
     Empty,
     /// Every row kept changing under the reader.
@@ -145,8 +145,13 @@ impl ReplayView<'_> {
             // Without a tree, no waiting brings a frame back. Out of a tree, other processes may take such
             // transitions meanwhile.
             let waits_in_vain = self.tree.is_none() && drawing.frames_gone == drawing.pending.len();
-            if round > EAGER_ROUNDS && !waits_in_vain {
-                sleep(DRAWING_PAUSE);
+            if round > EAGER_ROUNDS {
+                if self.is_emptied() {
+                    return Err(SampleError::Empty);
+                }
+                if !waits_in_vain {
+                    sleep(DRAWING_PAUSE);
+                }
             }
             total = self.draw_slots(drawing, round, random);
             let missing = self.read_rows(drawing, rows, size, total);
@@ -168,6 +173,13 @@ impl ReplayView<'_> {
             return Err(SampleError::FramesGone { missing, rounds });
         }
         Err(SampleError::Contended { missing, rounds })
+    }
+
+    /// Whether the replay was emptied, or is being emptied, by another process: there is nothing to draw then, however
+    /// often rows are drawn again.
+    fn is_emptied(&self) -> bool {
+        // Relaxed: who misses it finds nothing to draw, and looks again.
+        self.is_empty() || self.control.clearing().load(Ordering::Relaxed) != 0
     }
 
     /// Choose a slot for every pending row; returns the total priority that the slots were drawn from. The first
@@ -274,4 +286,34 @@ impl ReplayView<'_> {
 #[cold]
 fn remember(vanished: &mut Vec<(usize, u64)>, name: (usize, u64)) {
     vanished.push(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::*;
+    use crate::replay::{Element, Field};
+    use crate::segment::control::Control;
+    use crate::segment::{Description, Layout, SegmentSizes};
+
+    #[test]
+    fn a_replay_that_is_emptied_while_a_batch_is_drawn_is_empty_and_not_contended() {
+        let schema = Schema::new(vec![Field::new("value", Element::F32, 1)]);
+        let finish: fn(Control<'_>) = |control| control.inserted().store(0, Ordering::Relaxed);
+        let begin: fn(Control<'_>) = |control| control.clearing().store(1, Ordering::Relaxed);
+        for (fanout, empty) in [(0, finish), (16, finish), (0, begin), (16, begin)] {
+            let sizes = SegmentSizes { fanout, ..SegmentSizes::of_rows(schema.words(), 64) };
+            let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
+            let view = ReplayView::new(&segment, schema.clone());
+            // No row is there any more, and the counts still say that there are some.
+            view.control.inserted().store(8, Ordering::Relaxed);
+            let mut batch = Batch::new(&schema, 4);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+            let met = |_: usize, _: &mut Vec<(usize, u64)>| empty(view.control);
+            let drawn = view.draw(&mut Drawing::default(), &mut batch.as_rows(), 0.4, &mut random, met);
+            assert_eq!(drawn, Err(SampleError::Empty), "fan-out {fanout}");
+        }
+    }
 }

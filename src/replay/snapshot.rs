@@ -106,26 +106,22 @@ impl ReplayView<'_> {
 /// A replay that nobody else uses yet, to be filled with what was saved.
 pub struct Restoring<'a> {
     view: ReplayView<'a>,
-    /// One more than the number of the last slot that was filled.
-    filled: Cell<u64>,
-    /// How many slots were filled.
-    placed: Cell<u64>,
+    transitions: Refilled<'a>,
+    frames: Option<Refilled<'a>>,
 }
 
 impl<'a> Restoring<'a> {
     /// The replay in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { view: ReplayView::new(segment, schema), filled: Cell::new(0), placed: Cell::new(0) }
+        let view = ReplayView::new(segment, schema);
+        let frames = view.frames().map(|frames| Refilled::new(frames.slots));
+        Self { transitions: Refilled::new(view.store()), frames, view }
     }
 
     /// Put a transition back, to be followed by [`Self::put_counts`] once all are back. `false` if this replay has no
     /// such slot.
     pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
-        let placed = put(self.view.store(), record, words);
-        if placed {
-            self.filled.set(self.filled.get().max(record.slot + 1));
-            self.placed.set(self.placed.get() + 1);
-        }
+        let placed = self.transitions.put(record, words);
         // The leaf of a row that was taken has no owner, as that of an empty slot.
         if placed
             && record.priority != Record::TAKEN
@@ -138,7 +134,7 @@ impl<'a> Restoring<'a> {
 
     /// Put a frame back. `false` if this replay has no such slot.
     pub fn put_frame(&self, record: &Record, words: &[u64]) -> bool {
-        self.view.frames().is_some_and(|frames| put(frames.slots, record, words))
+        self.frames.as_ref().is_some_and(|frames| frames.put(record, words))
     }
 
     /// Put the counts back and compute the sums of the tree.
@@ -146,16 +142,65 @@ impl<'a> Restoring<'a> {
         let control = self.view.control;
         for (word, value) in [
             // While the replay was saved, other processes may have filled slots that the counts do not include.
-            (control.claimed(), counts.claimed.max(self.filled.get())),
-            (control.inserted(), counts.inserted.max(self.placed.get())),
+            (control.claimed(), counts.claimed.max(self.transitions.filled.get())),
+            (control.inserted(), counts.inserted.max(self.transitions.placed.get())),
             (control.sampled(), counts.sampled),
             (control.largest_priority(), counts.largest_priority),
             (control.claimed_frames(), counts.frames),
         ] {
             word.store(value, Ordering::Relaxed);
         }
+        self.transitions.outdate_names(counts.claimed);
+        if let Some(frames) = &self.frames {
+            frames.outdate_names(counts.frames);
+        }
         if let Some(tree) = self.view.tree() {
             tree.rebuild();
+        }
+    }
+}
+
+/// A store that is filled again.
+struct Refilled<'a> {
+    slots: TransitionStore<'a>,
+    /// One more than the number of the last slot that was filled.
+    filled: Cell<u64>,
+    /// How many slots were filled.
+    placed: Cell<u64>,
+    /// The newest generation that was put back.
+    newest: Cell<u64>,
+}
+
+impl<'a> Refilled<'a> {
+    fn new(slots: TransitionStore<'a>) -> Self {
+        Self { slots, filled: Cell::new(0), placed: Cell::new(0), newest: Cell::new(0) }
+    }
+
+    fn put(&self, record: &Record, words: &[u64]) -> bool {
+        let slots = self.slots;
+        let Some(slot) = usize::try_from(record.slot).ok().filter(|&slot| slot < slots.capacity()) else { return false };
+        slots.row(slot).iter().zip(words).for_each(|(to, &from)| to.store(from, Ordering::Relaxed));
+        slots.publish(slot, record.generation, NOBODY);
+        self.filled.set(self.filled.get().max(record.slot + 1));
+        self.placed.set(self.placed.get() + 1);
+        self.newest.set(self.newest.get().max(record.generation));
+        true
+    }
+
+    /// Let the slots that stayed empty go on behind all that was put back. A program, or of frames a row, may still
+    /// name what was there before the replay was emptied, or before somebody began to overwrite it: that must not
+    /// become the name of something else.
+    fn outdate_names(&self, claimed: u64) {
+        let newest = self.newest.get();
+        // In the first lap of a replay that was never emptied, slots that nobody has claimed have no names yet. They
+        // are left alone, since their memory may not be allocated before it is written.
+        let named = if newest > 1 { u64::MAX } else { claimed };
+        let named = usize::try_from(named).unwrap_or(usize::MAX).min(self.slots.capacity());
+        for slot in 0..named {
+            let word = self.slots.word(slot);
+            if word.is_empty() && word.generation() < newest {
+                self.slots.abandon(slot, newest, NOBODY);
+            }
         }
     }
 }
@@ -177,11 +222,4 @@ fn for_each<E>(
         }
     }
     Ok(())
-}
-
-fn put(slots: TransitionStore<'_>, record: &Record, words: &[u64]) -> bool {
-    let Some(slot) = usize::try_from(record.slot).ok().filter(|&slot| slot < slots.capacity()) else { return false };
-    slots.row(slot).iter().zip(words).for_each(|(to, &from)| to.store(from, Ordering::Relaxed));
-    slots.publish(slot, record.generation, NOBODY);
-    true
 }

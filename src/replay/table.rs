@@ -212,7 +212,6 @@ impl<'a> Replay<'a> {
         let operation = hold.announce();
         let Some(tree) = hold.view.tree() else { return 0 };
         let (mut refused, mut saturated, mut unowned) = (0, 0, 0);
-        let mut largest = Priority::SMALLEST;
         let names = slots.iter().copied().zip(generations.iter().copied());
         let changes = names.zip(priorities).filter_map(|((slot, generation), priority)| {
             if SumTree::is_unowned(generation) {
@@ -223,11 +222,12 @@ impl<'a> Replay<'a> {
                 refused += 1;
                 return None;
             };
-            largest = largest.max(priority);
             saturated += u64::from(priority == Priority::LARGEST);
             Some((slot, generation, priority))
         });
-        let stale = tree.update(changes, &mut scratch.insertion.differences) + unowned;
+        let (stale, largest) = tree.update_and_compare(changes, &mut scratch.insertion.differences);
+        let stale = stale + unowned;
+        // Not those that were left out: after an emptying, all names from before are stale.
         hold.view.control.raise_largest_priority(largest.0);
         drop(operation);
         hold.count(Counter::StalePriorities, stale);

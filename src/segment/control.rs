@@ -189,8 +189,8 @@ impl<'a> Control<'a> {
     }
 
     /// Raise [`Self::largest_priority`] to `priority`, in the tree's fixed point, if that is larger; hardly ever
-    /// writes. To be called inside an operation only: an emptied replay must not get its largest priority back from
-    /// before.
+    /// writes. To be called in the operation that has set this priority: an emptied replay must not get its largest
+    /// priority back from before.
     pub fn raise_largest_priority(self, priority: u64) {
         // Relaxed: the word orders nothing. The load spares the other processes a write to this line in nearly every
         // call.

@@ -65,18 +65,28 @@ impl ReplayHandle {
         mut patience: Patience<'_>,
     ) -> Result<f32, ReplayError> {
         let count = rows.slots.len() as u64;
-        if self.is_empty() && self.options.samples_per_insert.is_none() && self.options.min_size <= 1 {
-            return Err(SampleError::Empty.into());
+        let waits_for_rows = self.options.samples_per_insert.is_some() || self.options.min_size > 1;
+        loop {
+            if self.is_empty() && !waits_for_rows {
+                return Err(SampleError::Empty.into());
+            }
+            self.sharing.check(&self.segment)?;
+            self.wait_to_sample(count, &mut patience)?;
+            let beta = beta.unwrap_or_else(|| self.beta() as f32);
+            let drawn = {
+                let mut reading = patience.lock(&self.sides().reading)?;
+                let Reading { participant, random, .. } = &mut *reading;
+                self.with_reader(participant, &mut patience, |replay, place| {
+                    self.sharing.tell_of_drawing(place);
+                    Ok(replay.sample_rows(rows, beta, random)?)
+                })
+            };
+            match drawn {
+                // Another process has emptied the replay meanwhile, or is still doing so, behind the closed gate.
+                Err(ReplayError::Sample(SampleError::Empty)) if waits_for_rows => self.wait_at_gate(&mut patience)?,
+                drawn => return drawn,
+            }
         }
-        self.sharing.check(&self.segment)?;
-        self.wait(&mut patience, |idle| self.limiter.wait_to_sample(self.control(), count, idle), |_| None)?;
-        let beta = beta.unwrap_or_else(|| self.beta() as f32);
-        let mut reading = patience.lock(&self.sides().reading)?;
-        let Reading { participant, random, .. } = &mut *reading;
-        self.with_reader(participant, &mut patience, |replay, place| {
-            self.sharing.tell_of_drawing(place);
-            Ok(replay.sample_rows(rows, beta, random)?)
-        })
     }
 
     /// Set the priorities of the transitions in `slots` with these `generations`, or, without generations, of

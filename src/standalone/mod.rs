@@ -301,8 +301,9 @@ impl ReplayHandle {
         ReplayError::NotPrioritized { remedy }
     }
 
-    /// Let nobody add any more: callers that wait, in whatever process, get [`ReplayError::Stopped`], and so do later
-    /// calls that add. What is there can still be drawn, read and saved.
+    /// Let nobody add any more: callers that wait to add, in whatever process, get [`ReplayError::Stopped`], and so do
+    /// later calls that add, and calls that draw before the rate limiter's minimum is there. What is there can still
+    /// be drawn, whatever the ratio, read and saved.
     ///
     /// # Errors
     /// [`ReplayError::OfARun`] for a guest; [`ReplayError::Inexact`] if the tree is known to be wrong.

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::*;
-use crate::segment::NamedProcess;
 use crate::segment::processes::Role;
+use crate::segment::{NamedProcess, Region};
 
 const ROWS: usize = 64;
 
@@ -210,6 +210,36 @@ fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
 }
 
 #[test]
+fn what_was_cleared_before_a_replay_was_saved_gives_its_name_to_nothing_that_is_added_once_it_is_loaded() {
+    let replay = filled(false);
+    patience(|patience| replay.clear(patience)).unwrap();
+    add(&replay, &[0; 4], 1);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    replay.save(file.path()).unwrap();
+    let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
+    let slots: Vec<i64> = (0..ROWS as i64).collect();
+    let stale = || patience(|patience| loaded.update(&slots, Some(&[1; ROWS]), &[9.0; ROWS], Stale::Ignore, patience)).unwrap();
+    assert_eq!(stale(), ROWS as u64);
+    add(&loaded, &[0; 4 * ROWS], ROWS);
+    assert_eq!(stale(), ROWS as u64);
+    assert_eq!(loaded.largest_error(), 1.0);
+}
+
+#[test]
+fn what_was_being_overwritten_while_a_replay_was_saved_gives_its_name_to_nothing_that_is_added_once_it_is_loaded() {
+    let replay = replay(false);
+    let capacity = replay.options().capacity;
+    add(&replay, &vec![0; 4 * capacity], capacity);
+    // Another process has claimed the oldest row's slot: it is in state 1 of its second generation, and not in the file.
+    replay.segment.words(Region::Store)[0].store(2 << 24 | 1 << 20, Ordering::Relaxed);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    replay.save(file.path()).unwrap();
+    let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
+    assert_eq!(add(&loaded, &[0; 4], 1), [0]);
+    assert_eq!(patience(|patience| loaded.update(&[0], Some(&[1]), &[9.0], Stale::Ignore, patience)).unwrap(), 1);
+}
+
+#[test]
 fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let alone = Options { participants: 1, ..replay(false).options().clone() };
@@ -236,6 +266,54 @@ fn names_of_what_was_cleared_are_stale() {
         assert!(matches!(update(Some(&[unowned; 8]), Stale::Refuse), Err(ReplayError::Stale { stale: 8, .. })));
     }
     assert_eq!(replay.priorities(Some(&slots)).unwrap(), [0.0; 8]);
+}
+
+#[test]
+fn priorities_that_are_left_out_are_not_the_largest_so_far() {
+    let replay = filled(false);
+    let slots: Vec<i64> = (0..8).collect();
+    // Every slot was written once.
+    let update = |errors: &[f32; 8]| patience(|patience| replay.update(&slots, Some(&[1; 8]), errors, Stale::Ignore, patience)).unwrap();
+    assert_eq!(update(&[8.0; 8]), 0);
+    assert!((replay.largest_error() - 8.0).abs() < 0.001);
+    patience(|patience| replay.clear(patience)).unwrap();
+    // What a learner had drawn before the replay was emptied.
+    assert_eq!(update(&[1_000.0; 8]), 8);
+    assert_eq!(replay.largest_error(), 1.0);
+    let added = add(&replay, &[0; 4], 1);
+    assert_eq!(replay.priorities(Some(&added)).unwrap(), [1.0]);
+}
+
+#[test]
+fn a_draw_that_an_emptying_falls_into_waits_for_what_is_added_after_it() {
+    let options = Options { min_size: ROWS as u64, ..replay(false).options().clone() };
+    let replay = ReplayHandle::create(options, false, Some(1)).unwrap();
+    let control = replay.control();
+    // As in the middle of an emptying: no row is there any more, and the counts still say that there are some.
+    begin_repair(&replay);
+    control.gate().store(1, Ordering::SeqCst);
+    control.clearing().store(1, Ordering::SeqCst);
+    control.inserted().store(ROWS as u64, Ordering::SeqCst);
+    let has_waited = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let learner = scope.spawn(|| {
+            let mut go_on = || {
+                has_waited.store(true, Ordering::Relaxed);
+                true
+            };
+            let mut rows = replay.batch(8);
+            replay.sample(&mut rows.as_rows(), None, Patience::new(Some(Duration::from_secs(60)), &mut go_on))
+        });
+        while !has_waited.load(Ordering::Relaxed) && !learner.is_finished() {
+            std::thread::yield_now();
+        }
+        for word in [control.inserted(), control.clearing(), control.repairer()] {
+            word.store(0, Ordering::SeqCst);
+        }
+        control.gate().store(0, Ordering::SeqCst);
+        add(&replay, &[0; 4 * ROWS], ROWS);
+        learner.join().unwrap().unwrap();
+    });
 }
 
 /// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.

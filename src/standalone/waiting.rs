@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::patience::{GivenUp, Patience};
 use super::{ReplayError, ReplayHandle};
-use crate::replay::leaderless;
+use crate::replay::{RateLimiter, leaderless};
 use crate::sync::Ordering;
 
 /// How often a process that waits repairs after others that have died.
@@ -32,6 +32,17 @@ impl ReplayHandle {
             look(patience)
         };
         self.wait_patiently(patience, wait, look, || self.rate_limited())
+    }
+
+    /// Wait until the rate limiter lets `count` transitions be drawn. Nobody inserts into a replay that was stopped, so
+    /// there its ratio holds nothing back: what is there can be drawn as often as the caller likes.
+    pub(super) fn wait_to_sample(&self, count: u64, patience: &mut Patience<'_>) -> Result<(), ReplayError> {
+        let waited = self.wait(patience, |idle| self.limiter.wait_to_sample(self.control(), count, idle), |_| None);
+        let without_ratio = RateLimiter { samples_per_insert: None, ..self.limiter };
+        match waited {
+            Err(ReplayError::Stopped) if without_ratio.may_sample(self.inserted(), 0, count) => Ok(()),
+            waited => waited,
+        }
     }
 
     /// The error for a call that the rate limiter has held back for too long.

@@ -6,6 +6,8 @@
 //! which are no larger than the batch, all differences are gathered in private words first, whatever their order, and
 //! each node gets one addition.
 
+use std::cell::Cell;
+
 use super::{PRIORITY_BITS, PRIORITY_MASK, SumTree, TAG_MASK, leaf_word};
 use crate::replay::priority::Priority;
 use crate::segment::system::prefetch;
@@ -49,17 +51,31 @@ impl SumTree<'_> {
 
     /// Set the priorities of leaves that still belong to the given generations; returns how many no longer do.
     pub fn update(&self, changes: impl Iterator<Item = (usize, u64, Priority)>, differences: &mut Differences) -> u64 {
+        self.update_and_compare(changes, differences).0
+    }
+
+    /// As [`Self::update`]. Returns also the largest priority that was set: [`Priority::NEVER`] if none was.
+    pub(in crate::replay) fn update_and_compare(
+        &self,
+        changes: impl Iterator<Item = (usize, u64, Priority)>,
+        differences: &mut Differences,
+    ) -> (u64, Priority) {
         let changes = changes.map(|(slot, generation, priority)| (slot, (generation, priority.0)));
-        self.change(changes, differences, |leaf, (generation, priority)| {
+        let largest = Cell::new(Priority::NEVER.0);
+        let refused = self.change(changes, differences, |leaf, (generation, priority)| {
             let mut old = leaf.load(Ordering::Relaxed);
             while old >> PRIORITY_BITS == generation & TAG_MASK {
                 match leaf.compare_exchange_weak(old, leaf_word(generation, priority), Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => return Some(priority.wrapping_sub(old & PRIORITY_MASK)),
+                    Ok(_) => {
+                        largest.set(largest.get().max(priority));
+                        return Some(priority.wrapping_sub(old & PRIORITY_MASK));
+                    }
                     Err(now) => old = now,
                 }
             }
             None
-        })
+        });
+        (refused, Priority(largest.get()))
     }
 
     /// Take the priority of a leaf, if it is not zero and the leaf still belongs to `generation`: the leaf has no
