@@ -98,6 +98,12 @@ def close(environment):
         getattr(environment, "close", lambda: None)()
 
 
+def end_helpers():
+    """Kills the processes of `multiprocessing` that closed environments have left, which would hold this one's output open."""
+    for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():
+        child.kill()
+
+
 @contextlib.contextmanager
 def without_warnings_of_models(gymnasium, name):
     """Silences MuJoCo's warnings about outdated parts of Gymnasium's models: each process would repeat them per environment."""
