@@ -243,9 +243,12 @@ def is_bytes(numpy, space):
 
 
 def axes(shape):
-    """The order of the axes in which Rust gets an observation. An image's channels come first, as convolutions need them."""
-    last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
-    return (2, 0, 1) if last else tuple(range(len(shape)))
+    """The order of the axes in which Rust gets an observation. An image's channels come first, as convolutions need them.
+
+    The last dimension is taken for them if it is 1, 3 or 4 and smaller than both others. So planes of a small board stay first.
+    """
+    are_last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[2] < min(shape[:2])
+    return (2, 0, 1) if are_last else tuple(range(len(shape)))
 
 
 def time_limit(gymnasium, environment):

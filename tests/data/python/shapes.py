@@ -37,8 +37,15 @@ class Image(Shown):
 
 
 class Colours(Shown):
-    observation_space = Box(0, 255, (5, 2, 3), numpy.uint8)
-    observation = numpy.arange(30, dtype=numpy.uint8).reshape(5, 2, 3)
+    observation_space = Box(0, 255, (5, 4, 3), numpy.uint8)
+    observation = numpy.arange(60, dtype=numpy.uint8).reshape(5, 4, 3)
+
+
+class Shaped(Shown):
+    """Observes numbers of any `shape`."""
+
+    def __init__(self, shape):
+        self.observation_space = Box(-1.0, 1.0, tuple(shape), numpy.float32)
 
 
 class Washed(Image):
