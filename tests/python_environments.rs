@@ -283,9 +283,9 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
         request("python:shapes:Positive", "{}").examine().unwrap();
         let endless = request("python:shapes:make_endless", "{}").examine().unwrap().spec;
         assert_eq!((endless.time_limit_steps, endless.reward_threshold), (None, None));
-        let narrow = request("python:shapes:Narrow", "{}").make().unwrap();
-        let ActionSpace::Box { low, high } = &narrow.spec().action else { panic!("its actions are numbers") };
-        assert_eq!((low.as_slice(), high.as_slice()), ([0.1].as_slice(), [0.1].as_slice()));
+        let narrow = request("python:shapes:Narrow", "{}");
+        let ActionSpace::Box { low, high } = narrow.examine().unwrap().spec.action else { panic!("its actions are numbers") };
+        assert_eq!((low, high), (vec![-1.0, 0.1, 0.0], vec![1.0, 0.1, f32::MAX]));
     });
 }
 

@@ -181,7 +181,7 @@ class Positive(Literal):
     action_space = Box(numpy.array([0.7, 0.7]), numpy.array([2.0, 2.0]), dtype=numpy.float64)
 
 
-class Narrow(Shown):
-    """Its only action is a number that 32 bits cannot hold."""
+class Narrow(Literal):
+    """One of its actions can only be a number that 32 bits cannot hold, and one is as large as they cannot hold."""
 
-    action_space = Box(numpy.array([0.1]), numpy.array([0.1]), dtype=numpy.float64)
+    action_space = Box(numpy.array([-1.0, 0.1, 0.0]), numpy.array([1.0, 0.1, 1e300]), dtype=numpy.float64)
