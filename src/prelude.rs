@@ -96,11 +96,11 @@ pub use crate::catalogue::{Catalogue, CatalogueError};
 pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};
 pub use crate::config::{AlgorithmKey, Config};
 pub use crate::environments::{
-    Action, ActionSpace, Dynamics, Environment, EnvironmentError, EnvironmentSpec, Generator, Native, ObservationSpace, Picture, Step,
-    conformance,
+    Action, ActionSpace, Dynamics, Environment, EnvironmentError, EnvironmentSpec, Generator, Native, ObservationSpace, Outcome, Picture,
+    Step, conformance,
 };
-pub use crate::experience::{Choice, Experience, Recorder, Source, Transitions, transition};
+pub use crate::experience::{Choice, Drawn, Experience, Recorder, Seat, Source, SourceError, Steps, Storage, Transitions, transition};
 pub use crate::metrics::{Metric, Share};
 pub use crate::networks::{Device, Head, InputSpec, Layer, Network, NetworkSpec, build as build_network, build_for_acting};
-pub use crate::replay::Batch;
+pub use crate::replay::{Batch, Element, Field, RateLimiter, Replay, Schema, StagingArea};
 pub use crate::values::{Values, ValuesMut};

@@ -111,16 +111,32 @@ fn observations_of_every_shape_become_one_row_and_images_stay_bytes_with_their_c
         assert_eq!(bytes.values(), Values::U8(&[248, 249, 250, 251, 252, 253]));
 
         let mut colours = request("python:shapes.py:Colours", "{}").make().unwrap();
-        assert_eq!(colours.spec().observation, ObservationSpace::bytes(&[3, 5, 2]));
+        assert_eq!(colours.spec().observation, ObservationSpace::bytes(&[3, 5, 4]));
         let mut bytes = colours.spec().observation.zeros();
         colours.reset(Some(1), bytes.values_mut()).unwrap();
         colours.step(Action::Discrete(0), bytes.values_mut()).unwrap();
-        let expected: Vec<u8> = (0..3).flat_map(|channel| (0..10).map(move |pixel| 3 * pixel + channel)).collect();
+        let expected: Vec<u8> = (0..3).flat_map(|channel| (0..20).map(move |pixel| 3 * pixel + channel)).collect();
         assert_eq!(bytes.values(), Values::U8(&expected));
 
         // Bytes that are no pixels would be squashed by the first layer.
         let bits = request("python:shapes.py:Bits", "{}").make().unwrap();
         assert_eq!(bits.spec().observation.element, ValueType::F32);
+    });
+}
+
+#[test]
+fn channels_are_last_where_that_dimension_is_of_their_number_and_smaller_than_both_others() {
+    in_prepared_process("channels_are_last_where_that_dimension_is_of_their_number_and_smaller_than_both_others", || {
+        let shown = |shape: [usize; 3]| {
+            let environment = request("python:shapes:Shaped", &format!(r#"{{"shape": {shape:?}}}"#)).make().unwrap();
+            environment.spec().observation.shape.clone()
+        };
+        for (shape, expected) in [([84, 84, 3], [3, 84, 84]), ([7, 5, 1], [1, 7, 5]), ([4, 4, 3], [3, 4, 4]), ([12, 8, 4], [4, 12, 8])] {
+            assert_eq!(shown(shape), expected, "{shape:?}");
+        }
+        for shape in [[16, 4, 4], [2, 3, 3], [12, 4, 8], [4, 84, 84], [1, 20, 3], [84, 84, 2]] {
+            assert_eq!(shown(shape), shape, "as it is");
+        }
     });
 }
 
@@ -267,9 +283,9 @@ fn an_environment_may_take_its_bounds_and_seeds_literally_and_need_not_close() {
         request("python:shapes:Positive", "{}").examine().unwrap();
         let endless = request("python:shapes:make_endless", "{}").examine().unwrap().spec;
         assert_eq!((endless.time_limit_steps, endless.reward_threshold), (None, None));
-        let narrow = request("python:shapes:Narrow", "{}").make().unwrap();
-        let ActionSpace::Box { low, high } = &narrow.spec().action else { panic!("its actions are numbers") };
-        assert_eq!((low.as_slice(), high.as_slice()), ([0.1].as_slice(), [0.1].as_slice()));
+        let narrow = request("python:shapes:Narrow", "{}");
+        let ActionSpace::Box { low, high } = narrow.examine().unwrap().spec.action else { panic!("its actions are numbers") };
+        assert_eq!((low, high), (vec![-1.0, 0.1, 0.0], vec![1.0, 0.1, f32::MAX]));
     });
 }
 

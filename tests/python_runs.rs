@@ -182,6 +182,28 @@ fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
 }
 
 #[test]
+fn what_an_environment_starts_ends_by_signals_and_at_the_latest_with_its_actor() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helpers");
+    let once = format!(r#", "once": {:?}"#, file.display().to_string());
+    let mut run = start_faulty("keep helpers", &once, &["actor.count=1", "run.stop_env_steps=400"]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
+    run.assert_nothing_left();
+    let text = std::fs::read_to_string(file).unwrap();
+    let ids: Vec<u32> = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert_eq!(ids.len(), 6, "{text}");
+    run_support::wait_until("the end of the helpers", || text.clone(), || !ids.iter().any(|&id| is_helper(id)));
+}
+
+/// Whether the process lives and may be a helper: its id could be another's by now.
+fn is_helper(id: u32) -> bool {
+    // The command of a process that has ended and that nobody has reaped yet is empty.
+    let command = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    ["sleep", "faulty", "multiprocessing"].iter().any(|word| command.contains(word))
+}
+
+#[test]
 fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     let closing = failure_of(start_faulty("exit", "", &[]));
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");

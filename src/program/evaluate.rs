@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::environments::python;
 use crate::environments::video::RecordVideo;
 use anyhow::bail;
 use clap::builder::RangedU64ValueParser;
@@ -67,7 +68,9 @@ impl Evaluate {
             system::handle_first_stop_signals()?;
         }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
-        match player::play(catalogue, &self.path, which, self.episodes, self.seed, video.as_ref()) {
+        let played = player::play(catalogue, &self.path, which, self.episodes, self.seed, video.as_ref());
+        python::end_helpers();
+        match played {
             Err(PlayError::Interrupted { signal }) => Ok(RunOutcome::Interrupted { signal }.exit_code()),
             played => {
                 let mut played = played?;

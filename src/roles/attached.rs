@@ -7,7 +7,7 @@ use super::{actor, environments};
 use crate::algorithms::AlgorithmError;
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors};
-use crate::environments::EnvironmentError;
+use crate::environments::{EnvironmentError, python};
 use crate::rendezvous::handshake::{JoinError, Visitor};
 use crate::rendezvous::{Entry, Liveliness, Registry, RendezvousError, attach};
 use crate::segment::processes::Role;
@@ -136,7 +136,9 @@ pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl Fn
         incarnation: attachment.generation,
         supervisor_alive: &|| attachment.supervisor_alive(),
     };
-    let result = catch_panic(slot, || actor::run(&run)).ok_or_else(|| AttachError::Panicked(slot.last_words()))?;
+    let acted = catch_panic(slot, || actor::run(&run));
+    python::end_helpers();
+    let result = acted.ok_or_else(|| AttachError::Panicked(slot.last_words()))?;
     if let Err(error) = &result {
         slot.set_last_words(&error.to_string());
     }

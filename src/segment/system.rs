@@ -86,6 +86,7 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
         ForkResult::Child => {
             // A stop signal to the parent is not the child's. One that is sent to the child from here on is.
             STOP.store(0, crate::sync::Ordering::Relaxed);
+            OWNER.store(std::process::id(), crate::sync::Ordering::Relaxed);
             let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
             exit_now(code)
@@ -209,9 +210,11 @@ pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
 
 fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> {
     use nix::sys::signal::{SigAction, sigaction};
+    OWNER.store(std::process::id(), crate::sync::Ordering::Relaxed);
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
     for &signal in signals {
-        // SAFETY: the handler reads a clock and changes atomics, which is async-signal-safe.
+        // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
+        // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
     Ok(())
@@ -259,6 +262,10 @@ fn dispose(signal: Signal, disposition: Disposition) -> Result<(), SegmentError>
         .map_err(|error| SegmentError::System { action: "signal", source: error.into() })
 }
 
+/// The process whose stop signals are noted. What an environment forks inherits the handler, and nobody looks at what
+/// is noted there.
+static OWNER: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+
 /// The first stop signal that arrived; 0 before.
 static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
 
@@ -278,12 +285,24 @@ const ONE_REQUEST_NS: u64 = 1_000_000_000;
 extern "C" fn note_stop(signal: libc::c_int) {
     use crate::sync::Ordering::Relaxed;
     // Relaxed: the numbers order nothing.
+    if std::process::id() != OWNER.load(Relaxed) {
+        return end_by(signal);
+    }
     STOPS.fetch_add(1, Relaxed);
     if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) {
         REQUESTS.fetch_add(1, Relaxed);
     }
     // The first signal is the reason to stop; later ones change nothing.
     let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
+}
+
+/// What the signal does where it is not handled: it ends the process once its handler, which calls this, has returned.
+fn end_by(signal: libc::c_int) {
+    // SAFETY: POSIX lists both calls among those that a signal handler may make, and no other handler is set.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
 }
 
 /// Whether a stop signal at `now_ns` is another request than those before, of which `next_ns` has the moment from which
@@ -365,6 +384,25 @@ mod tests {
         // In a process of its own, which has one thread.
         let child = fork_child(|| i32::from(!keep_freed_memory())).unwrap();
         assert!(wait_for_children(&[child]));
+    }
+
+    #[test]
+    fn a_process_that_an_environment_forks_ends_by_a_stop_signal() {
+        use nix::sys::signal::{kill, raise};
+        use nix::sys::wait::{WaitStatus, waitpid};
+        let child = fork_child(|| {
+            handle_stop_signals_of_child().unwrap();
+            // SAFETY: this process has one thread.
+            let ForkResult::Parent { child } = unsafe { fork() }.unwrap() else {
+                std::thread::sleep(Duration::from_secs(5));
+                exit_now(0)
+            };
+            kill(child, Signal::SIGTERM).unwrap();
+            let ended = waitpid(child, None).unwrap();
+            raise(Signal::SIGTERM).unwrap();
+            i32::from(ended != WaitStatus::Signaled(child, Signal::SIGTERM, false) || !stop_requested())
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
     }
 
     #[test]

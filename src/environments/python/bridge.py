@@ -98,6 +98,12 @@ def close(environment):
         getattr(environment, "close", lambda: None)()
 
 
+def end_helpers():
+    """Kills the processes of `multiprocessing` that closed environments have left, which would hold this one's output open."""
+    for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():
+        child.kill()
+
+
 @contextlib.contextmanager
 def without_warnings_of_models(gymnasium, name):
     """Silences MuJoCo's warnings about outdated parts of Gymnasium's models: each process would repeat them per environment."""
@@ -188,21 +194,9 @@ def describe(environment):
         with numpy.errstate(over="ignore"):
             return [repr(float(bound)) for bound in numpy.asarray(bounds).astype(numpy.float32).ravel()]
 
-    def within(bounds, inwards):
-        """The nearest float32 that is within the bounds also if the environment compares in float64."""
-        rounded = bounds.astype(numpy.float32)
-        is_outside = (bounds - rounded) * inwards > 0
-        return numpy.where(is_outside, numpy.nextafter(rounded, numpy.float32(inwards * numpy.inf)), rounded)
-
-    def both_as_text(space):
-        """Both bounds, rounded inwards. If there is no float32 between them, each is rounded to the nearest."""
-        with numpy.errstate(over="ignore"):
-            low, high = within(space.low, 1), within(space.high, -1)
-            is_empty = low > high
-            return {
-                "low": as_text(numpy.where(is_empty, space.low, low)),
-                "high": as_text(numpy.where(is_empty, space.high, high)),
-            }
+    def finite_as_text(bounds):
+        largest = float(numpy.finfo(numpy.float32).max)
+        return as_text(numpy.clip(bounds.astype(float), -largest, largest))
 
     space, action = environment.observation_space, environment.action_space
     if isinstance(action, gymnasium.spaces.Discrete):
@@ -214,7 +208,7 @@ def describe(environment):
     elif not action.is_bounded():
         raise Refused(f"its actions are {action}, which has no finite bounds that a policy could be scaled to")
     else:
-        actions = {"box": both_as_text(action)}
+        actions = {"box": {"low": finite_as_text(action.low), "high": finite_as_text(action.high)}}
     threshold = getattr(getattr(environment, "spec", None), "reward_threshold", None)
     order = axes(space.shape)
     observation = {
@@ -237,9 +231,12 @@ def is_bytes(numpy, space):
 
 
 def axes(shape):
-    """The order of the axes in which Rust gets an observation. An image's channels come first, as convolutions need them."""
-    last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
-    return (2, 0, 1) if last else tuple(range(len(shape)))
+    """The order of the axes in which Rust gets an observation. An image's channels come first, as convolutions need them.
+
+    The last dimension is taken for them if it is 1, 3 or 4 and smaller than both others. So planes of a small board stay first.
+    """
+    are_last = len(shape) == 3 and shape[2] in (1, 3, 4) and shape[2] < min(shape[:2])
+    return (2, 0, 1) if are_last else tuple(range(len(shape)))
 
 
 def time_limit(gymnasium, environment):
@@ -313,8 +310,16 @@ class Bridge:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
             self.action_bounds = [numpy.array(description["action"]["box"][end], numpy.float32) for end in ("low", "high")]
             action, element = self.action_values.reshape(space.shape), space.dtype
-            # A copy, because some environments keep actions to compare them with later ones.
-            self.step_values = self.stepper(lambda: action.astype(element))
+
+            def within_bounds():
+                exact = action.astype(element)
+                return numpy.clip(exact, space.low, space.high, out=exact)
+
+            with numpy.errstate(over="ignore"):
+                fit = all((bounds.astype(numpy.float32) == bounds).all() for bounds in (space.low, space.high))
+            # A copy, because some environments keep actions to compare them with later ones. Where bounds do not fit into 32
+            # bits, an action at one of them would be just outside.
+            self.step_values = self.stepper((lambda: action.astype(element)) if fit else within_bounds)
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)

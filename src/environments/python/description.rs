@@ -49,6 +49,9 @@ impl Description {
             Actions::Discrete(n) => ActionSpace::Discrete { n },
             Actions::Box(bounds) => {
                 let (low, high) = bounds.numbers()?;
+                if low.is_empty() {
+                    return Err("its actions hold no values".into());
+                }
                 ActionSpace::Box { low, high }
             }
         };
@@ -83,9 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn an_observation_without_values_is_refused() {
-        let text = r#"{"observation": {"element": "u8", "shape": [0], "low": [], "high": []}, "action": {"discrete": 3}, "time_limit_steps": null,
-                       "reward_threshold": null}"#;
-        assert!(serde_json::from_str::<Description>(text).unwrap().into_spec("x").unwrap_err().contains("no values"));
+    fn an_observation_or_action_without_values_is_refused() {
+        let refused = |observation: &str, action: &str| {
+            let text =
+                format!(r#"{{"observation": {observation}, "action": {action}, "time_limit_steps": null, "reward_threshold": null}}"#);
+            serde_json::from_str::<Description>(&text).unwrap().into_spec("x").unwrap_err()
+        };
+        let nothing = r#"{"element": "u8", "shape": [0], "low": [], "high": []}"#;
+        assert_eq!(refused(nothing, r#"{"discrete": 3}"#), "its observations hold no values");
+        let something = r#"{"element": "f32", "shape": [1], "low": ["0.0"], "high": ["1.0"]}"#;
+        assert_eq!(refused(something, r#"{"box": {"low": [], "high": []}}"#), "its actions hold no values");
     }
 }

@@ -50,6 +50,13 @@ pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModul
     Ok(BRIDGE_MODULE.get_or_init(|| module))
 }
 
+/// As [`super::end_helpers`]. An exception on the way concerns nobody any more.
+pub(super) fn end_helpers() {
+    if let Some(bridge) = BRIDGE_MODULE.get() {
+        let _ = Python::attach(|py| bridge.bind(py).call_method0("end_helpers").map(drop));
+    }
+}
+
 fn start(py: Python<'_>, chosen: &Chosen) -> PyResult<Py<PyModule>> {
     let settle = run(py, SETTLE, "<shoal start>", "shoal_settle")?;
     let stack_descriptor = process::stack_file().map_or(-1, AsRawFd::as_raw_fd);

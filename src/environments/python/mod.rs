@@ -25,6 +25,13 @@ use super::{Environment, EnvironmentError};
 /// The functions that run inside of Python.
 const BRIDGE: &str = include_str!("bridge.py");
 
+/// Kill the processes that environments of this process have started by Python's `multiprocessing` and left. To be called
+/// once all of its environments are dropped and before it leaves without Python's own end.
+pub fn end_helpers() {
+    #[cfg(feature = "python-environments")]
+    interpreter::end_helpers();
+}
+
 /// Environments that Python steps.
 pub(super) struct InPython;
 

@@ -57,7 +57,5 @@ with os.fdopen(answer, "w") as file:
 for environment in vars(bridge).get("examined", []):
     bridge.close(environment)
 sys.stderr.flush()
-# Child processes that the environment left must neither hold up this process nor outlive it.
-for child in getattr(sys.modules.get("multiprocessing"), "active_children", list)():
-    child.kill()
+bridge.end_helpers()
 os._exit(0)

@@ -67,6 +67,7 @@ impl Child<'_> {
             }
             self.play(slot, planned)
         });
+        python::end_helpers();
         code.unwrap_or(system::PANIC_EXIT_CODE)
     }
 

@@ -3,6 +3,8 @@
 import ctypes
 import multiprocessing
 import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -28,6 +30,8 @@ class Faulty(gymnasium.Env):
             helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
             helper.start()
             raise ValueError(f"its helper is process {helper.pid}.")
+        if how == "keep helpers" and "shoal_probe" not in sys.modules:
+            self.keep_helpers()
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -72,6 +76,25 @@ class Faulty(gymnasium.Env):
             time.sleep(1)
         if self.how == "crash in close" and self.steps > self.after:
             os.abort()
+
+    def keep_helpers(self):
+        """Ends helpers by signals, and leaves others behind. The ids of all are in the file `once`."""
+        with open(self.once, "a") as file:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                program = subprocess.Popen(["sleep", "600"])
+                helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
+                helper.start()
+                print(program.pid, helper.pid, file=file, flush=True)
+                # So that it sleeps: Python resets its handler of SIGINT a moment after the fork.
+                time.sleep(0.2)
+                os.kill(helper.pid, number)
+                program.send_signal(number)
+                helper.join(30)
+                assert helper.exitcode == program.wait(30) == -number, (helper.exitcode, number)
+            for method in ("fork", "spawn"):
+                left = multiprocessing.get_context(method).Process(target=time.sleep, args=(600,), daemon=True)
+                left.start()
+                print(left.pid, file=file, flush=True)
 
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, 3).astype(numpy.float32)

@@ -37,8 +37,15 @@ class Image(Shown):
 
 
 class Colours(Shown):
-    observation_space = Box(0, 255, (5, 2, 3), numpy.uint8)
-    observation = numpy.arange(30, dtype=numpy.uint8).reshape(5, 2, 3)
+    observation_space = Box(0, 255, (5, 4, 3), numpy.uint8)
+    observation = numpy.arange(60, dtype=numpy.uint8).reshape(5, 4, 3)
+
+
+class Shaped(Shown):
+    """Observes numbers of any `shape`."""
+
+    def __init__(self, shape):
+        self.observation_space = Box(-1.0, 1.0, tuple(shape), numpy.float32)
 
 
 class Washed(Image):
@@ -174,7 +181,7 @@ class Positive(Literal):
     action_space = Box(numpy.array([0.7, 0.7]), numpy.array([2.0, 2.0]), dtype=numpy.float64)
 
 
-class Narrow(Shown):
-    """Its only action is a number that 32 bits cannot hold."""
+class Narrow(Literal):
+    """One of its actions can only be a number that 32 bits cannot hold, and one is as large as they cannot hold."""
 
-    action_space = Box(numpy.array([0.1]), numpy.array([0.1]), dtype=numpy.float64)
+    action_space = Box(numpy.array([-1.0, 0.1, 0.0]), numpy.array([1.0, 0.1, 1e300]), dtype=numpy.float64)
