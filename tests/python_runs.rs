@@ -192,7 +192,7 @@ fn what_an_environment_starts_ends_by_signals_and_at_the_latest_with_its_actor()
     run.assert_nothing_left();
     let text = std::fs::read_to_string(file).unwrap();
     let ids: Vec<u32> = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert_eq!(ids.len(), 6, "{text}");
+    assert_eq!(ids.len(), 5, "{text}");
     run_support::wait_until("the end of the helpers", || text.clone(), || !ids.iter().any(|&id| is_helper(id)));
 }
 

@@ -31,35 +31,34 @@ def settle(executable, prefix, package_folders, stack_descriptor):
     if stack_descriptor < 0:
         faulthandler.enable()
     else:
-        # The supervisor handles them. They are not ignored, because a program that an environment starts would inherit that.
-        for number in (signal.SIGINT, signal.SIGUSR1):
-            signal.signal(number, leave_to_the_supervisor)
-            signal.siginterrupt(number, False)
+        # The supervisor handles it. It is not ignored, because a program that an environment starts would inherit that. What an
+        # environment forks inherits this handler, so Ctrl+C in a terminal does not end it before its environment is closed.
+        signal.signal(signal.SIGINT, leave_to_the_supervisor)
+        signal.siginterrupt(signal.SIGINT, False)
         # Signal handlers write the stack to the descriptor, so that hangs and crashes in native code are reported as well.
         faulthandler.enable(file=stack_descriptor, all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=stack_descriptor, all_threads=False, chain=False)
-    tie_to_this_process()
+    end_forks_with_this_process()
 
 
 def leave_to_the_supervisor(number, frame):
     """Does nothing."""
 
 
-def tie_to_this_process():
-    """Gives what an environment forks the signals of any Python program, and has the kernel end it with this process.
+def end_forks_with_this_process():
+    """Has the kernel kill what an environment forks as soon as this process has ended.
 
     This process leaves without what `multiprocessing` does at the end of a program, or is killed. What it has forked would
     go on with the run's shared memory, locks and output.
     """
+    if ctypes is None:
+        return
     process, thread = os.getpid(), threading.get_ident()
-    prctl = ctypes.CDLL(None).prctl if ctypes else None
+    prctl = ctypes.CDLL(None).prctl
 
     def in_child():
-        for number in (signal.SIGINT, signal.SIGUSR1):
-            if signal.getsignal(number) is leave_to_the_supervisor:
-                signal.signal(number, signal.SIG_DFL)
         # To the kernel the parent is the thread that forks, and another one may end before this process.
-        if prctl and os.getppid() == process and threading.get_ident() == thread:
+        if os.getppid() == process and threading.get_ident() == thread:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     os.register_at_fork(after_in_child=in_child)

@@ -80,17 +80,20 @@ class Faulty(gymnasium.Env):
     def keep_helpers(self):
         """Ends helpers by signals, and leaves others behind. The ids of all are in the file `once`."""
         with open(self.once, "a") as file:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                program = subprocess.Popen(["sleep", "600"])
-                helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
-                helper.start()
-                print(program.pid, helper.pid, file=file, flush=True)
-                # So that it sleeps: Python resets its handler of SIGINT a moment after the fork.
-                time.sleep(0.2)
-                os.kill(helper.pid, number)
+            helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
+            helper.start()
+            programs = [(subprocess.Popen(["sleep", "600"]), number) for number in (signal.SIGTERM, signal.SIGINT)]
+            print(helper.pid, *(program.pid for program, _ in programs), file=file, flush=True)
+            # As a terminal's Ctrl+C, which is the supervisor's.
+            os.kill(helper.pid, signal.SIGINT)
+            helper.join(0.2)
+            assert helper.is_alive()
+            helper.terminate()
+            helper.join(30)
+            assert helper.exitcode == -signal.SIGTERM, helper.exitcode
+            for program, number in programs:
                 program.send_signal(number)
-                helper.join(30)
-                assert helper.exitcode == program.wait(30) == -number, (helper.exitcode, number)
+                assert program.wait(30) == -number, number
             for method in ("fork", "spawn"):
                 left = multiprocessing.get_context(method).Process(target=time.sleep, args=(600,), daemon=True)
                 left.start()
