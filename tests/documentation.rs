@@ -151,3 +151,25 @@ fn prose_has_short_lines() {
     }
     assert!(long.is_empty(), "prose of more than {LONGEST_LINE} columns:\n  {}", long.join("\n  "));
 }
+
+#[test]
+fn pictures_of_curves_show_the_data_beside_them() {
+    let files = fs::read_dir(root().join("docs/curves")).expect("a folder of curves").flatten().map(|file| file.path());
+    let (pictures, data): (Vec<_>, Vec<_>) = files.partition(|file| file.extension().is_some_and(|it| it == "svg"));
+    let names = data.iter().map(|file| {
+        let curves: serde_json::Value = serde_json::from_slice(&fs::read(file).expect("data")).expect("data are JSON");
+        let text = |key: &str| curves[key].as_str().expect("a name").to_owned();
+        let seeds = curves["runs"].as_array().expect("runs").len();
+        format!("{} on {}, {seeds} seed{}", text("algorithm"), text("environment"), if seeds == 1 { "" } else { "s" })
+    });
+    let names: Vec<_> = names.collect();
+    for picture in pictures {
+        let text = fs::read_to_string(&picture).expect("a picture");
+        let legends = text.split("<!-- ").filter_map(|rest| rest.split(" -->").next()).filter(|legend| legend.contains(" on "));
+        let legends: Vec<_> = legends.collect();
+        assert!(!legends.is_empty(), "{} names no curve", picture.display());
+        for legend in legends {
+            assert!(names.iter().any(|name| name == legend), "{}: no data of {legend:?}: draw it again", picture.display());
+        }
+    }
+}

@@ -70,9 +70,11 @@ def run(arguments):
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(lambda seed: one(arguments, seed), range(arguments.first_seed, arguments.first_seed + arguments.seeds)))
     config = tomllib.loads(Path(arguments.config).read_text())
+    changed = dict(override.split("=", 1) for override in arguments.set)
     result = {
-        "config": str(arguments.config), "set": arguments.set, "jobs": arguments.jobs, "environment": config["environment"]["id"],
-        "algorithm": config["algorithm"]["name"], "machine": machine, "runs": found,
+        "config": str(arguments.config), "set": arguments.set, "jobs": arguments.jobs,
+        "environment": changed.get("environment.id", config["environment"]["id"]),
+        "algorithm": changed.get("algorithm.name", config["algorithm"]["name"]), "machine": machine, "runs": found,
     }
     rows = [
         {
