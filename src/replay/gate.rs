@@ -15,7 +15,7 @@ use crate::sync::{Ordering, monotonic_ns, sleep, wake_all};
 const GATE_PATIENCE_NS: u64 = 250_000_000;
 /// Most of the time between two looks that counts. If more passes, this process has stood still, and perhaps the others
 /// as well: all may have been stopped at once. So nobody is reported who was not seen inside 25 times in a row.
-const LONGEST_STEP_NS: u64 = 10_000_000;
+pub(crate) const LONGEST_STEP_NS: u64 = 10_000_000;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -73,7 +73,12 @@ impl Drop for ClosedGate<'_> {
 
 /// Wait until nobody is inside but processes in the slots `beside`, or until patience ends, by the clock `now_ns`.
 /// Returns the slots of those that have been inside all the time.
-fn wait_until_outside(processes: ProcessTable<'_>, dead: Option<usize>, beside: &[usize], mut now_ns: impl FnMut() -> u64) -> Vec<usize> {
+pub(crate) fn wait_until_outside(
+    processes: ProcessTable<'_>,
+    dead: Option<usize>,
+    beside: &[usize],
+    mut now_ns: impl FnMut() -> u64,
+) -> Vec<usize> {
     let living = processes.iter().filter(|slot| Some(slot.index()) != dead);
     let mut inside: Vec<ProcessSlot<'_>> = living.filter(|&slot| is_living_inside(slot)).collect();
     let mut last_look_ns = now_ns();
@@ -99,66 +104,4 @@ fn is_living_inside(slot: ProcessSlot<'_>) -> bool {
         && slot.state() == SlotState::Live
         // One that died inside an operation changes nothing any more and gets a repair of its own.
         && slot.dead_owner().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, SegmentSizes};
-
-    const HOUR_NS: u64 = 3_600_000_000_000;
-
-    /// A segment of living processes, all inside an operation.
-    fn all_inside(processes: usize) -> Segment {
-        let sizes = SegmentSizes { processes, ..SegmentSizes::of_rows(1, 64) };
-        let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
-        for slot in segment.processes().iter() {
-            let generation = slot.reserve(Role::Actor, slot.index()).unwrap();
-            assert!(slot.occupy(std::process::id(), generation));
-            slot.announce_repair();
-        }
-        segment
-    }
-
-    #[test]
-    fn who_leaves_as_soon_as_the_repairer_goes_on_was_not_stuck_however_long_that_stood_still() {
-        let segment = all_inside(1);
-        let slot = segment.processes().slot(0);
-        // Between two readings of the clock an hour passes, in which nobody runs.
-        for leaves_at in 2..10 {
-            slot.announce_repair();
-            let mut readings = 0;
-            let clock = || {
-                readings += 1;
-                if readings == leaves_at {
-                    slot.complete_repair();
-                }
-                readings * HOUR_NS
-            };
-            assert!(wait_until_outside(segment.processes(), None, &[], clock).is_empty(), "left at reading {leaves_at}");
-        }
-    }
-
-    #[test]
-    fn who_stays_inside_is_reported_and_who_only_tries_to_get_in_is_not() {
-        let segment = all_inside(3);
-        let [leaves, tries] = [1, 2].map(|slot| segment.processes().slot(slot));
-        tries.complete_repair();
-        let mut readings = 0;
-        let clock = || {
-            readings += 1;
-            if readings == 2 {
-                leaves.complete_repair();
-            }
-            // Announced as at a closed gate, at the moment of every look but the first ones.
-            if readings > 3 {
-                leaves.announce_repair();
-                tries.announce_repair();
-            }
-            readings * LONGEST_STEP_NS
-        };
-        assert_eq!(wait_until_outside(segment.processes(), None, &[], clock), [0]);
-        assert!(leaves.in_operation() && tries.in_operation());
-    }
 }

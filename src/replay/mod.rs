@@ -4,7 +4,7 @@
 pub mod batch;
 mod column;
 pub mod frames;
-mod gate;
+pub(crate) mod gate;
 mod insertion;
 pub mod leaderless;
 pub mod limiter;

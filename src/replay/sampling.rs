@@ -287,33 +287,3 @@ impl ReplayView<'_> {
 fn remember(vanished: &mut Vec<(usize, u64)>, name: (usize, u64)) {
     vanished.push(name);
 }
-
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng;
-    use rand_xoshiro::Xoshiro256PlusPlus;
-
-    use super::*;
-    use crate::replay::{Element, Field};
-    use crate::segment::control::Control;
-    use crate::segment::{Description, Layout, SegmentSizes};
-
-    #[test]
-    fn a_replay_that_is_emptied_while_a_batch_is_drawn_is_empty_and_not_contended() {
-        let schema = Schema::new(vec![Field::new("value", Element::F32, 1)]);
-        let finish: fn(Control<'_>) = |control| control.inserted().store(0, Ordering::Relaxed);
-        let begin: fn(Control<'_>) = |control| control.clearing().store(1, Ordering::Relaxed);
-        for (fanout, empty) in [(0, finish), (16, finish), (0, begin), (16, begin)] {
-            let sizes = SegmentSizes { fanout, ..SegmentSizes::of_rows(schema.words(), 64) };
-            let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
-            let view = ReplayView::new(&segment, schema.clone());
-            // No row is there any more, and the counts still say that there are some.
-            view.control.inserted().store(8, Ordering::Relaxed);
-            let mut batch = Batch::new(&schema, 4);
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-            let met = |_: usize, _: &mut Vec<(usize, u64)>| empty(view.control);
-            let drawn = view.draw(&mut Drawing::default(), &mut batch.as_rows(), 0.4, &mut random, met);
-            assert_eq!(drawn, Err(SampleError::Empty), "fan-out {fanout}");
-        }
-    }
-}

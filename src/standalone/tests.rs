@@ -4,8 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::*;
+use crate::replay::SampleError;
+use crate::replay::gate::{LONGEST_STEP_NS, wait_until_outside};
 use crate::segment::processes::Role;
-use crate::segment::{NamedProcess, Region};
+use crate::segment::{Description, Layout, NamedProcess, Region, SegmentSizes};
 
 const ROWS: usize = 64;
 
@@ -285,6 +287,20 @@ fn priorities_that_are_left_out_are_not_the_largest_so_far() {
 }
 
 #[test]
+fn a_replay_that_is_being_emptied_while_a_batch_is_drawn_is_empty_and_not_contended() {
+    let prioritized = replay(false);
+    let uniform = ReplayHandle::create(Options { prioritized: false, ..prioritized.options().clone() }, false, Some(1)).unwrap();
+    for replay in [prioritized, uniform] {
+        // No row is there any more, and the counts still say that there are some.
+        replay.control().inserted().store(ROWS as u64, Ordering::SeqCst);
+        replay.control().clearing().store(1, Ordering::SeqCst);
+        let mut rows = replay.batch(8);
+        let drawn = patience(|patience| replay.sample(&mut rows.as_rows(), None, patience));
+        assert!(matches!(drawn, Err(ReplayError::Sample(SampleError::Empty))), "{drawn:?}");
+    }
+}
+
+#[test]
 fn a_draw_that_an_emptying_falls_into_waits_for_what_is_added_after_it() {
     let options = Options { min_size: ROWS as u64, ..replay(false).options().clone() };
     let replay = ReplayHandle::create(options, false, Some(1)).unwrap();
@@ -403,4 +419,59 @@ fn stopping_a_replay_whose_sums_are_wrong_does_not_make_them_right() {
     replay.stop().unwrap();
     let added = patience(|patience| replay.add(&[&[0; 4]], 1, None, &[], patience, &mut Vec::new()));
     assert!(matches!(added, Err(ReplayError::Stopped)), "{added:?}");
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// A segment of living processes, all inside an operation.
+fn all_inside(processes: usize) -> Segment {
+    let sizes = SegmentSizes { processes, ..SegmentSizes::of_rows(1, 64) };
+    let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
+    for slot in segment.processes().iter() {
+        let generation = slot.reserve(Role::Actor, slot.index()).unwrap();
+        assert!(slot.occupy(std::process::id(), generation));
+        slot.announce_repair();
+    }
+    segment
+}
+
+#[test]
+fn who_leaves_as_soon_as_the_repairer_goes_on_was_not_stuck_however_long_that_stood_still() {
+    let segment = all_inside(1);
+    let slot = segment.processes().slot(0);
+    // Between two readings of the clock an hour passes, in which nobody runs.
+    for leaves_at in 2..10 {
+        slot.announce_repair();
+        let mut readings = 0;
+        let clock = || {
+            readings += 1;
+            if readings == leaves_at {
+                slot.complete_repair();
+            }
+            readings * HOUR_NS
+        };
+        assert!(wait_until_outside(segment.processes(), None, &[], clock).is_empty(), "left at reading {leaves_at}");
+    }
+}
+
+#[test]
+fn who_stays_inside_is_reported_and_who_only_tries_to_get_in_is_not() {
+    let segment = all_inside(3);
+    let [leaves, tries] = [1, 2].map(|slot| segment.processes().slot(slot));
+    tries.complete_repair();
+    let mut readings = 0;
+    let clock = || {
+        readings += 1;
+        if readings == 2 {
+            leaves.complete_repair();
+        }
+        // Announced as at a closed gate, at the moment of every look but the first ones.
+        if readings > 3 {
+            leaves.announce_repair();
+            tries.announce_repair();
+        }
+        readings * LONGEST_STEP_NS
+    };
+    assert_eq!(wait_until_outside(segment.processes(), None, &[], clock), [0]);
+    assert!(leaves.in_operation() && tries.in_operation());
 }
