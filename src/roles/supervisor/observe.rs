@@ -353,6 +353,19 @@ mod tests {
     }
 
     #[test]
+    fn what_falls_or_grows_along_a_schedule_is_shown_as_of_the_steps_taken_so_far() {
+        let (mut config, segment, mut observer) = small_run();
+        (config.algorithm.epsilon_start, config.algorithm.epsilon_end, config.algorithm.epsilon_anneal_steps) = (0.75, 0.25, 100);
+        (config.replay.beta_start, config.replay.beta_end, config.replay.beta_anneal_steps) = (0.25, 0.75, 200);
+        let found = [0, 50, 300].map(|env_steps| {
+            segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+            let now = observer.snapshot(&segment, &config, 0);
+            now.epsilon.zip(now.beta)
+        });
+        assert_eq!(found, [(0.75, 0.25), (0.5, 0.375), (0.25, 0.75)].map(Some));
+    }
+
+    #[test]
     fn where_more_episodes_end_at_once_than_are_kept_the_newest_of_every_process_are() {
         let (config, segment, mut observer) = small_run();
         // Each of four processes has a quarter of the newest that are kept.

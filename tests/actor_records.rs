@@ -1,0 +1,131 @@
+//! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes.
+
+mod scripted;
+
+use scripted::{Happened, Observation, World, config};
+use shoal::config::Config;
+use shoal::config::schema::InitialPriority;
+use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated, is_truncated};
+use shoal::replay::{Batch, Element, ReplayView};
+use shoal::values::Values;
+
+/// Steps of each environment: several episodes of every kind.
+const STEPS: usize = 40;
+/// Its powers are exact.
+const GAMMA: f32 = 0.5;
+
+/// A row of the replay.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    observation: Observation,
+    action: f32,
+    reward: f32,
+    discount: f32,
+    terminated: bool,
+    truncated: bool,
+    next_observation: Observation,
+}
+
+/// A run in which an actor has recorded transitions of `n_step` steps.
+fn recorded(algorithm: &str, n_step: usize, change: impl FnOnce(&mut Config)) -> World {
+    let mut config = config(algorithm);
+    (config.algorithm.n_step, config.algorithm.gamma) = (n_step, GAMMA.into());
+    // Nothing depends on the clock, and nothing stays behind in the staging area.
+    (config.actor.count, config.actor.flush_transitions) = (0, 1);
+    change(&mut config);
+    let world = World::new(config, |algorithm| algorithm);
+    world.publish_parameters();
+    world.act(0, STEPS);
+    world
+}
+
+/// The rows in the replay with their priorities, in the order in which they start, environment after environment.
+fn rows(world: &World) -> Vec<(Row, f64)> {
+    let view = ReplayView::new(&world.segment, world.algorithm.schema());
+    let mut batch = Batch::new(view.schema(), view.len());
+    for slot in 0..view.len() {
+        view.reader().read(slot, &mut batch.as_rows(), slot, &mut Vec::new()).unwrap();
+    }
+    let floats = |field: usize| batch.column(field).as_f32();
+    let observation = |field: usize, slot: usize| [floats(field)[2 * slot], floats(field)[2 * slot + 1]];
+    let is_discrete = batch.column(ACTION).element() == Element::I32;
+    let mut rows: Vec<(Row, f64)> = (0..view.len())
+        .map(|slot| {
+            let flags = batch.column(FLAGS).as_i32()[slot];
+            let row = Row {
+                observation: observation(OBSERVATION, slot),
+                action: if is_discrete { batch.column(ACTION).as_i32()[slot] as f32 } else { floats(ACTION)[slot] },
+                reward: floats(REWARD)[slot],
+                discount: floats(DISCOUNT)[slot],
+                terminated: is_terminated(flags),
+                truncated: is_truncated(flags),
+                next_observation: observation(NEXT_OBSERVATION, slot),
+            };
+            (row, view.tree().unwrap().raw_priority(slot).to_f64())
+        })
+        .collect();
+    rows.sort_by(|(a, _), (b, _)| a.observation.partial_cmp(&b.observation).unwrap());
+    rows
+}
+
+/// The rows of what happened in an environment: one from each step on, once it is `n_step` steps long or its episode has ended.
+fn rows_of(happened: &[Happened], n_step: usize) -> Vec<Row> {
+    let is_end = |step: &usize| happened.get(*step).is_some_and(|step| step.terminated || step.truncated);
+    let row = |first: usize| {
+        let last = (first..first + n_step).find(is_end).unwrap_or(first + n_step - 1);
+        let (start, end) = (happened[first], happened.get(last)?);
+        Some(Row {
+            observation: start.observation,
+            action: start.action,
+            reward: happened[first..=last].iter().rfold(0.0, |later, step| step.reward + GAMMA * later),
+            discount: happened[first..=last].iter().map(|_| GAMMA).product(),
+            terminated: end.terminated,
+            truncated: end.truncated,
+            next_observation: end.next_observation,
+        })
+    };
+    (0..happened.len()).filter_map(row).collect()
+}
+
+#[test]
+fn each_row_tells_what_happened_from_its_first_step_to_its_last_and_how_that_one_ended() {
+    for algorithm in ["dqn", "ddpg", "td3", "sac"] {
+        for n_step in [1, 3] {
+            let world = recorded(algorithm, n_step, |_| ());
+            let expected: Vec<Row> = world.happened().iter().flat_map(|happened| rows_of(happened, n_step)).collect();
+            for end in [(false, false), (true, false), (false, true), (true, true)] {
+                assert!(expected.iter().any(|row| (row.terminated, row.truncated) == end), "no row ends with {end:?}");
+            }
+            let found: Vec<Row> = rows(&world).into_iter().map(|(row, _)| row).collect();
+            assert_eq!(found, expected, "{algorithm}, {n_step} steps");
+        }
+    }
+}
+
+#[test]
+fn a_new_row_is_as_urgent_as_its_error_by_the_values_that_the_actor_acts_by() {
+    const EPSILON: f32 = 0.25;
+    for n_step in [1, 3] {
+        let world = recorded("dqn", n_step, |config| {
+            config.replay.initial_priority = InitialPriority::TdError;
+            (config.replay.priority_epsilon, config.replay.alpha) = (EPSILON.into(), 0.5);
+        });
+        let mut policy = world.algorithm.policy().unwrap();
+        policy.set_parameters(&world.parameters());
+        let mut values_in = |observation: Observation| {
+            let mut values = [0.0; 2];
+            policy.infer(Values::F32(&observation), 1, &mut values);
+            values
+        };
+        let rows = rows(&world);
+        assert!(rows.len() > STEPS, "{} rows", rows.len());
+        for (row, priority) in rows {
+            let [left, right] = values_in(row.next_observation);
+            // Nothing follows what is terminated, and something would follow what is only truncated.
+            let later = if row.terminated { 0.0 } else { row.discount * left.max(right) };
+            let error = row.reward + later - values_in(row.observation)[row.action as usize];
+            let expected = f64::from((error.abs() + EPSILON).sqrt());
+            assert!((priority - expected).abs() < 1e-3, "{priority} and not {expected} for {row:?} of {n_step} steps");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The loops of an actor and a learner do what the configuration says: what they explore with, when they flush, and how fast they learn.
+
+mod scripted;
+
+use std::sync::{Arc, Mutex};
+
+use scripted::{ENVIRONMENTS, World, config};
+use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use shoal::config::Config;
+use shoal::config::schema::Exploration;
+use shoal::experience::{Choice, Experience};
+use shoal::metrics::Metric;
+use shoal::networks::{Network, NetworkSpec};
+use shoal::roles::learner::{Learner, UpdateResult};
+use shoal::segment::membership::Membership;
+use shoal::segment::processes::Role;
+use shoal::sync::Ordering;
+use shoal::values::Values;
+
+/// What a policy was asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asked {
+    AtRandom,
+    Exploring(f32),
+}
+
+type Heard = Arc<Mutex<Vec<Asked>>>;
+
+/// An algorithm of the library whose policies keep what they are asked for.
+struct Overheard {
+    algorithm: Box<dyn Algorithm>,
+    heard: Heard,
+}
+
+impl Algorithm for Overheard {
+    fn name(&self) -> &'static str {
+        self.algorithm.name()
+    }
+
+    fn experience(&self) -> &dyn Experience {
+        self.algorithm.experience()
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        self.algorithm.metrics()
+    }
+
+    fn network(&self) -> &NetworkSpec {
+        self.algorithm.network()
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.algorithm.sizes()
+    }
+
+    fn exploration(&self, environment: usize, of: usize, env_steps: u64) -> f32 {
+        self.algorithm.exploration(environment, of, env_steps)
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {
+        Ok(Box::new(OverheardPolicy { policy: self.algorithm.policy()?, heard: self.heard.clone() }))
+    }
+
+    fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
+        self.algorithm.learning(seed)
+    }
+}
+
+struct OverheardPolicy {
+    policy: Box<dyn Policy>,
+    heard: Heard,
+}
+
+impl Policy for OverheardPolicy {
+    fn network(&mut self) -> &mut dyn Network {
+        self.policy.network()
+    }
+
+    fn infer(&mut self, observations: Values<'_>, rows: usize, outputs: &mut [f32]) {
+        self.policy.infer(observations, rows, outputs);
+    }
+
+    fn choose(&self, outputs: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
+        self.heard.lock().unwrap().push(Asked::Exploring(exploration));
+        self.policy.choose(outputs, exploration, random, action)
+    }
+
+    fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
+        self.heard.lock().unwrap().push(Asked::AtRandom);
+        self.policy.choose_randomly(outputs, random, action)
+    }
+}
+
+/// What the policy is asked for in each environment while `act` acts in a run that `config` describes.
+fn asked(config: Config, act: impl FnOnce(&World)) -> Vec<Asked> {
+    let heard = Heard::default();
+    let world = World::new(config, |algorithm| Box::new(Overheard { algorithm, heard: heard.clone() }));
+    act(&world);
+    let heard = heard.lock().unwrap();
+    heard.clone()
+}
+
+#[test]
+fn the_first_steps_of_a_run_are_random_and_then_exploration_falls_along_its_schedule() {
+    // Those of other actors count.
+    const BEFORE: u64 = 6;
+    let mut config = config("dqn");
+    config.actor.random_steps = 12;
+    (config.algorithm.epsilon_start, config.algorithm.epsilon_end, config.algorithm.epsilon_anneal_steps) = (0.75, 0.25, 32);
+    let found = asked(config, |world| {
+        world.segment.control().env_steps().store(BEFORE, Ordering::Relaxed);
+        world.publish_parameters();
+        world.act(0, 12);
+    });
+    let expected = (0..12).flat_map(|step| {
+        let asked = match BEFORE + step * ENVIRONMENTS as u64 {
+            0..12 => Asked::AtRandom,
+            env_steps @ 12..32 => Asked::Exploring(0.75 - env_steps as f32 / 64.0),
+            32.. => Asked::Exploring(0.25),
+        };
+        [asked; ENVIRONMENTS]
+    });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn who_has_no_parameters_yet_acts_at_random() {
+    assert_eq!(asked(config("dqn"), |world| world.act(0, 2)), [Asked::AtRandom; 2 * ENVIRONMENTS]);
+}
+
+#[test]
+fn each_environment_of_a_run_explores_in_its_own_measure() {
+    let mut ape_x = config("dqn");
+    ape_x.algorithm.exploration = Exploration::ApeX;
+    (ape_x.algorithm.epsilon_end, ape_x.algorithm.epsilon_alpha) = (0.5, 3.0);
+    let mut noise = config("ddpg");
+    (noise.algorithm.exploration_noise_std, noise.algorithm.exploration_noise_spread) = (0.2, 0.25);
+    let expected: [(Config, fn(f64) -> f64); 2] =
+        [(ape_x, |position| 0.5f64.powf(1.0 + 3.0 * position)), (noise, |position| 0.2 * 0.25f64.powf(position))];
+    for (mut config, measure) in expected {
+        config.actor.count = 2;
+        // The last of these actors has joined the two of the run: then its environments are the last of all.
+        for (number, environments) in [(0, 2 * ENVIRONMENTS), (1, 2 * ENVIRONMENTS), (3, 4 * ENVIRONMENTS)] {
+            let found = asked(config.clone(), |world| {
+                world.publish_parameters();
+                world.act(number, 1);
+            });
+            let first = number * ENVIRONMENTS;
+            let expected = (first..first + ENVIRONMENTS).map(|index| measure(index as f64 / (environments - 1) as f64) as f32);
+            assert_eq!(found, expected.map(Asked::Exploring).collect::<Vec<_>>(), "{}, actor {number}", config.algorithm.name);
+        }
+    }
+}
+
+#[test]
+fn staged_rows_wait_no_longer_than_the_interval_unless_nothing_may_depend_on_the_clock() {
+    for (actors, interval_ms, inserted) in [(1, 1, ENVIRONMENTS), (1, 60_000, 0), (0, 1, 0)] {
+        let mut config = config("dqn");
+        (config.actor.count, config.actor.flush_interval_ms) = (actors, interval_ms);
+        // A step takes longer than the shorter interval.
+        config.environment.step_delay_us = 2_000;
+        let world = World::new(config, |algorithm| algorithm);
+        world.act(0, 1);
+        let found = world.segment.control().inserted().load(Ordering::Relaxed);
+        assert_eq!(found, inserted as u64, "{actors} actors, {interval_ms} ms");
+    }
+}
+
+#[test]
+fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken() {
+    for (env_steps, rate) in [(0, 1e-2), (500, 5.5e-3), (1_000, 1e-3)] {
+        let mut config = config("dqn");
+        (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (1e-2, Some(1e-3), 1_000);
+        (config.learner.batch_size, config.learner.publish_interval_updates) = (8, 1);
+        config.actor.flush_transitions = 1;
+        let world = World::new(config, |algorithm| algorithm);
+        world.act(0, 8);
+        world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+        Membership::default().enter(0).store(world.segment.control().membership());
+        let run = world.process(Role::Learner, 0);
+        let mut learner = Learner::new(&run, None).unwrap();
+        assert!(learner.join().unwrap());
+        let before = world.parameters();
+        assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+        // By the rate the first step of Adam moves every parameter that has a gradient, however large that is.
+        let moved = before.iter().zip(world.parameters()).map(|(before, after)| (after - before).abs()).fold(0.0, f32::max);
+        assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps");
+    }
+}
