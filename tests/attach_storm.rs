@@ -11,7 +11,7 @@ use std::time::Duration;
 use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use rand::{RngExt, SeedableRng};
-use run_support::{Supervised, kill, segments_of, start};
+use run_support::{Supervised, kill, segments_of, start, wait_until};
 use shoal::experience::Random;
 use shoal::segment::Segment;
 use shoal::segment::processes::SlotState;
@@ -30,8 +30,13 @@ fn attach(run: &Supervised, actors: usize) -> Child {
 fn leave(mut child: Child, signal: Signal) {
     // It may have ended already: it is refused if all places are taken.
     if child.try_wait().unwrap().is_none() {
-        kill(child.id(), signal);
-        child.wait().unwrap();
+        let pid = child.id();
+        kill(pid, signal);
+        wait_until(
+            "an attached program to leave",
+            || format!("{signal} was sent to process {pid}"),
+            || child.try_wait().unwrap().is_some(),
+        );
     }
 }
 

@@ -2,11 +2,12 @@
 
 mod run_support;
 
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, said, segments_of, start, start_preset, stop};
+use run_support::{Supervised, Watchdog, kill, number, said, segments_of, start, start_preset, stop, told};
 use shoal::rendezvous::handshake::Visitor;
 use shoal::rendezvous::{Attachment, Registry, attach};
 use shoal::replay::{Schema, StagingArea};
@@ -17,8 +18,9 @@ use shoal::sync::Ordering;
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
-/// Passes an importance exponent to the process that plays a guest: it checks that its own is below that, and leaves.
-const LARGEST_BETA: &str = "SHOAL_TEST_LARGEST_BETA";
+/// Lets the process that plays a guest tell its importance exponent, behind [`TOLD`], and leave.
+const TELLS_BETA: &str = "SHOAL_TEST_TELLS_BETA";
+const TOLD: &str = "an importance exponent of ";
 /// Priorities that a guest sets at once: so many that it is inside the operation for most of its time.
 const AT_ONCE: usize = 16_384;
 
@@ -27,9 +29,8 @@ const AT_ONCE: usize = 16_384;
 fn play_a_guest() {
     let Some(supervisor) = std::env::var(SUPERVISOR).ok().and_then(|pid| pid.parse().ok()) else { return };
     let replay = ReplayHandle::attach(supervisor, Some(1)).unwrap_or_else(|error| panic!("{error}"));
-    if let Some(largest) = std::env::var(LARGEST_BETA).ok().map(|beta| beta.parse::<f64>().unwrap()) {
-        let beta = replay.beta();
-        return assert!(beta < largest, "an importance exponent of {beta}");
+    if std::env::var_os(TELLS_BETA).is_some() {
+        return writeln!(std::io::stdout(), "{TOLD}{}", replay.beta()).unwrap();
     }
     let indices: Vec<i64> = (0..AT_ONCE as i64).map(|index| index % 64).collect();
     for round in 0u16.. {
@@ -72,9 +73,18 @@ fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
     let freely = ["replay.samples_per_insert=none", "environment.step_delay_us=10000", "actor.environments=1"];
     let mut run = start(&[&schedule[..], &freely].concat());
     // More samples than the steps of the whole schedule, after a small part of its environment steps.
-    run.wait_for("many samples", |line| line["sampled"].as_u64() > Some(20_000));
-    let asked = player(&run).env(LARGEST_BETA, "0.4").output().unwrap();
-    assert!(asked.status.success(), "{}{}", String::from_utf8_lossy(&asked.stdout), String::from_utf8_lossy(&asked.stderr));
+    let line = run.wait_for("many samples", |line| line["sampled"].as_u64() > Some(20_000));
+    let after = |env_steps: u64| (0.2 + 0.8 * env_steps as f64 / 20_000.0).min(1.0);
+    let of_learners = line["beta"].as_f64().unwrap();
+    assert!((of_learners - after(number(&line, "env_steps"))).abs() < 1e-6, "{line}");
+    let segment = run.segment();
+    let env_steps = || segment.control().env_steps().load(Ordering::Relaxed);
+    let earliest = env_steps();
+    let said = told(&player(&run).env(TELLS_BETA, "1").output().unwrap());
+    let of_guest: f64 = said.split(TOLD).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    let expected = after(earliest) - 1e-6..=after(env_steps()) + 1e-6;
+    assert!(expected.contains(&of_guest), "{of_guest} is not in {expected:?}");
+    drop(segment);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

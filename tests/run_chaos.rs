@@ -72,6 +72,11 @@ fn until(what: &str, run: &Supervised, mut condition: impl FnMut() -> bool) -> f
     began.elapsed().as_secs_f64() * 1e3
 }
 
+/// Wait until `attach` has ended, which does so by itself once its actor was killed.
+fn wait_for_end(attached: &mut Child, run: &Supervised) {
+    until("`attach` to end", run, || attached.try_wait().unwrap().is_some());
+}
+
 fn says(folder: &Path, text: &str) -> usize {
     std::fs::read_to_string(folder.join("run.log")).unwrap_or_default().matches(text).count()
 }
@@ -120,7 +125,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
         if *role == "supervisor" {
             kill_supervisor(&mut run, is_stop || pick % 2 == 0, &mut report);
             let _ = attached.kill();
-            attached.wait().unwrap();
+            wait_for_end(&mut attached, &run);
             attached = attach(&run);
             report.kills += 1;
             continue;
@@ -139,7 +144,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
             let gone = until("a death to be noticed", &run, || !run.processes(role).contains(&victim));
             report.replaced_ms.push(gone);
             if *role == "attached actor" {
-                attached.wait().unwrap();
+                wait_for_end(&mut attached, &run);
                 attached = attach(&run);
             }
         }
@@ -162,7 +167,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
     let steps = env_steps(&run);
     run.end_by(Signal::SIGTERM);
     let _ = attached.kill();
-    attached.wait().unwrap();
+    wait_for_end(&mut attached, &run);
     assert!(!run.log().contains("failed its audit"), "{}", run.log());
     let Report { kills, stops, supervisors, audits, exact, mut replaced_ms, mut resumed_ms, mut adopted_ms } = report;
     let _ = writeln!(

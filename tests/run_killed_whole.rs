@@ -11,7 +11,7 @@ use counts::count_from_environment;
 use nix::sys::signal::Signal;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use run_support::{Supervised, segments_of, start, try_kill};
+use run_support::{Supervised, Watchdog, segments_of, start, try_kill};
 use serde_json::Value;
 use shoal::experience::Random;
 
@@ -22,6 +22,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Kill every process of the run, the supervisor and its sentinel too, in any order and faster than they could help each other.
 fn kill_everything(run: &mut Supervised, random: &mut Random) {
+    let watchdog = Watchdog::new("the end of all processes of a run");
     loop {
         let mut processes = run.all_processes();
         if processes.is_empty() && !run.is_running() {
@@ -32,6 +33,7 @@ fn kill_everything(run: &mut Supervised, random: &mut Random) {
             // Some are gone before their turn.
             try_kill(process, Signal::SIGKILL);
         }
+        watchdog.pause(Duration::ZERO, || format!("left are {:?}", run.all_processes()));
     }
 }
 

@@ -31,6 +31,31 @@ fn a_killed_actor_is_replaced_and_training_goes_on() {
     run.assert_nothing_left();
 }
 
+#[test]
+fn the_replacement_of_an_actor_goes_on_from_the_statistics_that_were_published() {
+    // Steps between two publications: those of a fragment in each of the preset's environments.
+    const UNPUBLISHED: u64 = 16 * 100;
+    let mut run = start_preset("pendulum_ppo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    // Read only: whoever looks at it in this way may do so beyond the end of the run.
+    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let actor = process_slot(&segment, Role::Actor, 0);
+    let board = segment.statistics_board(actor.index()).expect("the preset normalises");
+    let mut values = vec![0.0; board.len()];
+    let mut seen = || board.read(&mut values).map_or(0, |(_, [observations, ..])| observations);
+    run.wait_until("more than may be lost", || seen() > 4 * UNPUBLISHED);
+    let killed = actor.pid();
+    kill(killed, Signal::SIGKILL);
+    run.wait_until("its replacement", || actor.state() == SlotState::Live && actor.pid() != killed);
+    let version = board.version();
+    run.wait_until("what the replacement has seen", || board.version() > version);
+    run.end_by(Signal::SIGTERM);
+    let steps = segment.control().env_steps().load(Ordering::Relaxed);
+    let lost = steps - seen();
+    assert!(lost <= 2 * UNPUBLISHED, "{lost} of {steps} steps are in no statistics");
+    run.assert_nothing_left();
+}
+
 /// Whether the learner lives, and waits until it may have a batch.
 fn waits(learner: ProcessSlot<'_>) -> bool {
     learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait)

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
-use shoal::segment::{Layout, Region, Segment, SegmentError, system};
+use shoal::segment::{Layout, Region, Segment, SegmentError, segment_name_prefix, system};
 use support::object::{Object, path_of};
 use support::{Run, Sizes, run};
 
@@ -336,10 +336,10 @@ fn a_full_shared_memory_file_system_is_an_error_before_anything_is_touched() {
 }
 
 fn own_objects() -> Vec<String> {
-    let marker = format!("-{}-", std::process::id());
+    let wanted = format!("{}{}-", segment_name_prefix(), std::process::id());
     let entries = std::fs::read_dir("/dev/shm").expect("/dev/shm").filter_map(Result::ok);
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| name.contains(&marker));
+    names.retain(|name| format!("/{name}").starts_with(&wanted));
     names.sort();
     names
 }

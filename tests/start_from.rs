@@ -15,6 +15,7 @@ use shoal::config::Config;
 use shoal::environments::{ActionSpace, Dynamics, EnvironmentSpec, Generator, Native, ObservationSpace, registry};
 use shoal::roles::supervisor::{Prepared, SupervisorError};
 use shoal::segment::Segment;
+use shoal::sync::Ordering;
 
 /// A synchronous run whose last weights are those of its only checkpoint.
 const TO_A_CHECKPOINT: &[&str] = &["actor.count=0", "checkpoint.synchronous_interval_steps=1500", "run.stop_env_steps=1500"];
@@ -171,7 +172,8 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
 
     let mut run = start_preset("cartpole_ppo", &[&normalised[..], &[&from(&source), "run.stop_env_steps=1000000000"]].concat());
     run.wait_for_process("learner");
-    let segment = run.segment();
+    // Read only: whoever looks at it in this way may do so beyond the end of the run.
+    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
     let begun = begun_with(&newest(&source), &segment);
     let seen = |segment: &Segment| {
         let board = segment.statistics_board(0).unwrap();
@@ -190,8 +192,10 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
         let (_, now) = seen(&segment);
         now[0] > counts[0] + 500 && now[1] > counts[1] + 500
     });
-    drop(segment);
     run.end_by(Signal::SIGTERM);
+    // Its one actor can have seen as much only if it did not begin with nothing.
+    let (steps, (_, now)) = (segment.control().env_steps().load(Ordering::Relaxed), seen(&segment));
+    assert!(now.iter().all(|&seen| seen > steps), "{now:?} after {steps} steps, and {counts:?} before them");
 }
 
 /// A refusal of a run in `folder`, where nothing is written for it.

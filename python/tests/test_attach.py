@@ -100,6 +100,8 @@ def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
     settings = [
         f'run.folder="{folder}/runs"',
         "run.stop_env_steps=1_000_000_000",
+        # Twice as long as a test may hang: nobody else would end the run if pytest had to give up, or was killed.
+        "run.stop_wall_s=600",
         'run.stop_eval_return="none"',
         "machine.affinity=false",
         *changes,
@@ -128,7 +130,7 @@ def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
         finally:
             process.terminate()
     assert process.returncode == 128 + signal.SIGTERM
-    assert not [name for name in os.listdir("/dev/shm") if f"-{process.pid}-" in name]
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"shoal-{os.getuid()}-{process.pid}-")]
 
 
 def test_a_python_process_reads_from_a_run_and_adds_to_it(tmp_path):

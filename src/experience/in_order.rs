@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::environments::registry;
-    use crate::experience::fragment::{FragmentShape, REWARDS};
+    use crate::experience::fragment::{FragmentShape, PARAMETER_UPDATES, REWARDS};
     use crate::replay::{FRESH, Replay, StagingArea};
     use crate::segment::counters::Counter;
     use crate::segment::processes::Role;
@@ -135,7 +135,7 @@ mod tests {
 
     const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
 
-    /// A segment with eight fragments, whose first reward is their number.
+    /// A segment with eight fragments. The first reward of each is its number, and so are the updates in the parameters that made it.
     fn eight_fragments() -> Segment {
         let schema = schema();
         let layout = Layout::new(SegmentSizes { processes: 2, ..SegmentSizes::of_rows(schema.words(), 64) }).unwrap();
@@ -143,10 +143,10 @@ mod tests {
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, schema.clone(), process);
-        for number in 0..8 {
+        for number in 0..8u8 {
             let area = StagingArea::of(&segment, 0);
             let mut writer = area.write(&schema);
-            writer.f32(REWARDS, &[number as f32; 4]);
+            writer.f32(REWARDS, &[f32::from(number); 4]).part(PARAMETER_UPDATES, &u64::from(number).to_le_bytes());
             writer.commit(Some(FRESH));
             replay.flush(area);
         }
@@ -181,6 +181,26 @@ mod tests {
         }
         assert_eq!(next(&mut source), None, "all eight were taken, and a batch is not of old ones alone");
         assert_eq!(segment.processes().slot(0).counters().get(Counter::ReplayedRows), 6);
+    }
+
+    #[test]
+    fn fragments_made_by_parameters_too_many_updates_old_are_dropped_and_counted_and_are_not_replayed() {
+        let limited = Reuse { max_policy_lag_updates: Some(3), ..ONCE };
+        let mut random = Random::seed_from_u64(1);
+        let segment = eight_fragments();
+        segment.control().updates().store(8, Ordering::Relaxed);
+        let mut without_replay = source(&segment, 3, limited);
+        assert_eq!(numbers(without_replay.next(0, &mut random).unwrap()), Some(vec![5, 6, 7]));
+        assert_eq!(segment.processes().slot(0).counters().get(Counter::DroppedRows), 5);
+
+        let segment = eight_fragments();
+        let mut source = source(&segment, 4, Reuse { replayed: 2, retained: 8, ..limited });
+        for (updates, oldest, new) in [(0, 0, [0, 1, 2, 3].as_slice()), (5, 2, &[4, 5]), (7, 4, &[6, 7])] {
+            segment.control().updates().store(updates, Ordering::Relaxed);
+            let batch = numbers(source.next(0, &mut random).unwrap()).unwrap();
+            assert!(batch.ends_with(new) && batch.iter().all(|&number| number >= oldest), "{batch:?} after {updates} updates");
+        }
+        assert_eq!(segment.processes().slot(0).counters().get(Counter::DroppedRows), 0, "what was taken once is not dropped again");
     }
 
     #[test]

@@ -118,3 +118,100 @@ impl Source for Prioritized<'_> {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::environments::registry;
+    use crate::experience::{Experience, Transitions};
+    use crate::replay::{ReplayView, StagingArea};
+    use crate::segment::processes::Role;
+    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+
+    pub(in crate::experience) const ROWS: usize = 8;
+
+    /// A prioritized replay of eight rows; the priority of the row in slot 0 is one, and each further row has one more.
+    pub(in crate::experience) fn eight_rows(schema: &Schema) -> Segment {
+        let sizes = SegmentSizes { staged_transitions: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) };
+        let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let area = StagingArea::of(&segment, 0);
+        for row in 1..=ROWS {
+            area.write(schema).commit(Priority::from_f32(row as f32));
+        }
+        assert_eq!(Replay::new(&segment, schema.clone(), process).flush(area), ROWS);
+        segment
+    }
+
+    /// Batches of half the rows, and nobody waits.
+    fn config() -> Config {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.learner.batch_size = ROWS / 2;
+        (config.replay.min_size, config.replay.samples_per_insert) = (ROWS, None);
+        config
+    }
+
+    fn transitions(config: &Config) -> Transitions {
+        Transitions::new(config, &registry::spec("CartPole-v1").unwrap())
+    }
+
+    /// The error that a learner finds in the row of `slot`: of both signs, and another one in each round.
+    fn error(round: u16, slot: usize) -> f32 {
+        let size = f32::from(round) + slot as f32 / ROWS as f32;
+        if slot.is_multiple_of(2) { size } else { -size }
+    }
+
+    #[test]
+    fn errors_become_the_priorities_of_the_rows_they_were_found_in_also_while_a_thread_draws_the_next_batch() {
+        for prefetch in [false, true] {
+            let mut config = config();
+            config.learner.prefetch = prefetch;
+            (config.replay.alpha, config.replay.priority_epsilon) = (0.5, 0.25);
+            let transitions = transitions(&config);
+            let segment = eight_rows(&transitions.schema());
+            let view = ReplayView::new(&segment, transitions.schema());
+            let priorities = || (0..ROWS).map(|slot| view.tree().unwrap().raw_priority(slot).to_f64()).collect::<Vec<f64>>();
+            thread::scope(|threads| {
+                let process = segment.processes().slot(0);
+                let seat = Seat { segment: &segment, process, seed: 1, threads: Some(threads), is_counted: true };
+                let mut source = transitions.source(seat).unwrap();
+                let mut random = Random::seed_from_u64(1);
+                for round in 0..20 {
+                    assert!(source.wait(&mut || true));
+                    let slots = source.next(0, &mut random).unwrap().batch.unwrap().slots.clone();
+                    let mut expected = priorities();
+                    for &slot in &slots {
+                        expected[slot] = (f64::from(error(round, slot).abs()) + 0.25).sqrt();
+                    }
+                    let errors: Vec<f32> = slots.iter().map(|&slot| error(round, slot)).collect();
+                    source.report_errors(&errors);
+                    for (slot, (found, expected)) in priorities().into_iter().zip(expected).enumerate() {
+                        assert!((found - expected).abs() < 1e-5, "slot {slot} of {slots:?}, prefetch {prefetch}: {found}, not {expected}");
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn the_importance_exponent_of_a_batch_goes_from_its_start_to_its_end_with_the_environment_steps() {
+        let mut config = config();
+        (config.replay.beta_start, config.replay.beta_end, config.replay.beta_anneal_steps) = (0.25, 1.0, 1_000);
+        let transitions = transitions(&config);
+        let segment = eight_rows(&transitions.schema());
+        let process = segment.processes().slot(0);
+        let mut source = transitions.source(Seat { segment: &segment, process, seed: 1, threads: None, is_counted: true }).unwrap();
+        let mut random = Random::seed_from_u64(1);
+        let sum: usize = (1..=ROWS).sum();
+        for (env_steps, exponent) in [(0, 0.25), (500, 0.625), (1_000, 1.0), (5_000, 1.0)] {
+            let batch = source.next(env_steps, &mut random).unwrap().batch.unwrap();
+            for (&slot, &weight) in batch.slots.iter().zip(&batch.weights) {
+                let expected = ((ROWS * (slot + 1)) as f32 / sum as f32).powf(-exponent);
+                assert!((weight - expected).abs() < 1e-4, "{weight}, not {expected}, in slot {slot} after {env_steps} steps");
+            }
+        }
+    }
+}

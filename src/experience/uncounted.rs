@@ -63,12 +63,10 @@ mod tests {
 
     use super::*;
     use crate::environments::registry;
+    use crate::experience::prioritized::tests::{ROWS, eight_rows};
     use crate::experience::{Experience, Transitions};
-    use crate::replay::{Priority, Replay, ReplayView, StagingArea};
-    use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Segment, SegmentSizes};
-
-    const ROWS: usize = 8;
+    use crate::replay::{Priority, ReplayView};
+    use crate::segment::Segment;
 
     /// Transitions whose batches have half as many rows as there are.
     fn transitions(min_size: usize) -> Transitions {
@@ -76,20 +74,6 @@ mod tests {
         config.learner.batch_size = ROWS / 2;
         config.replay.min_size = min_size;
         Transitions::new(&config, &registry::spec("CartPole-v1").unwrap())
-    }
-
-    /// A prioritized replay of eight rows, each with a priority of its own.
-    fn eight_rows(schema: &Schema) -> Segment {
-        let sizes = SegmentSizes { staged_transitions: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) };
-        let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
-        let process = segment.processes().slot(0);
-        assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
-        let area = StagingArea::of(&segment, 0);
-        for row in 1..=ROWS {
-            area.write(schema).commit(Priority::from_f32(row as f32));
-        }
-        assert_eq!(Replay::new(&segment, schema.clone(), process).flush(area), ROWS);
-        segment
     }
 
     fn seat(segment: &Segment, is_counted: bool) -> Seat<'_, '_> {

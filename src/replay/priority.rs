@@ -97,4 +97,15 @@ mod tests {
         assert_eq!(Priority::from_f32(f32::MAX), Some(Priority(LARGEST)));
         assert!((Priority::from_f32(12.75).unwrap().to_f64() - 12.75).abs() < 1e-6);
     }
+
+    #[test]
+    fn a_priority_is_the_size_of_the_error_plus_epsilon_to_the_power_of_alpha() {
+        for (error, epsilon, alpha, expected) in
+            [(3.0, 1.0, 0.5, 2.0), (-3.0, 1.0, 0.5, 2.0), (0.0, 0.25, 0.5, 0.5), (-1.5, 0.5, 1.0, 2.0), (7.0, 1.0, 0.0, 1.0)]
+        {
+            let priority = Priority::from_error(error, epsilon, alpha).unwrap().to_f64();
+            assert!((priority - expected).abs() < 1e-6, "(|{error}| + {epsilon}) ^ {alpha} = {expected}, not {priority}");
+        }
+        assert_eq!(Priority::from_error(f32::NAN, 1.0, 0.5), None);
+    }
 }

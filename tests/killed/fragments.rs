@@ -11,7 +11,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rand::RngExt;
 use shoal::config::Config;
-use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::experience::fragment::{ACTIONS, AGES, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, PARAMETER_UPDATES, REWARDS};
 use shoal::experience::transition::is_terminated;
 use shoal::experience::{Choice, Experience, Fragments, Recorder, Reuse, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
@@ -140,6 +140,7 @@ fn verify(batch: &Batch) -> (u16, u32) {
     let length = usize::try_from(batch.column(LENGTH).as_i32()[0]).expect("a length");
     let (life, first) = (u16::from_le_bytes([frames[0], frames[1]]), rewards[0] as u32);
     assert!((1..=STEPS).contains(&length));
+    assert_eq!(batch.column(PARAMETER_UPDATES).bytes(), u64::from(first).to_le_bytes(), "the updates behind its first step");
     let frame_at = |index: usize| &frames[index * SIDE * SIDE..][..SIDE * SIDE];
     for (offset, step) in (first..).take(length).enumerate() {
         let (episode, place, is_last) = place_of(step);

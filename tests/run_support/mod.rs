@@ -564,9 +564,9 @@ pub fn stop_outside_of_operations(slot: shoal::segment::processes::ProcessSlot<'
 
 /// Shared-memory objects of the supervisor with this process id.
 pub fn segments_of(pid: u32) -> Vec<String> {
-    let wanted = format!("-{pid}-");
+    let wanted = format!("{}{pid}-", shoal::segment::segment_name_prefix());
     let names = std::fs::read_dir("/dev/shm").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(|name| name.starts_with("shoal-") && name.contains(&wanted)).map(|name| format!("/{name}")).collect()
+    names.map(|name| format!("/{name}")).filter(|name| name.starts_with(&wanted)).collect()
 }
 
 /// Processes whose environment names this folder: all that a run in it started.
