@@ -125,10 +125,7 @@ fn compiles_cpp(compiler: &str) -> bool {
 fn python_for_environments() -> Check {
     let outcome = python::find().map_err(|error| format!("{error:#}")).map(|found| match found {
         Some(found @ Environments::InPython(_)) => found.to_string(),
-        Some(Environments::NativeAlone(reason)) => {
-            let install = install_command(Tool::PythonToEmbed);
-            format!("none, so only native environments run ({reason}). Install it:  {install}  or {}", python::NAME_ANOTHER)
-        }
+        Some(Environments::NativeAlone(obstacle)) => format!("none, so environments in Python are left out: {obstacle}"),
         None => "not set up yet; `cargo xtask setup` does it".to_owned(),
     });
     Check { subject: "Python for environments", outcome }
