@@ -18,7 +18,8 @@ const VARIABLE: &str = "PYO3_PYTHON";
 const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11", "python3.10"];
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
-/// The newest for which there are wheels of all packages of `requirements.txt`: Box2D has none for the next version.
+/// The newest for which there are wheels of all packages of `requirements.txt`: Box2D has none for the next version, and none for a
+/// free-threaded Python.
 const NEWEST: (u64, u64) = (3, 13);
 
 /// The oldest pip that installs into another environment than its own (`--python`).
@@ -147,12 +148,13 @@ fn judge(facts: &Value) -> Result<PathBuf, Obstacle> {
     let flag = |key: &str| facts[key].as_bool().unwrap_or(false);
     let executable = text("executable");
     let version = (facts["version"][0].as_u64().unwrap_or(0), facts["version"][1].as_u64().unwrap_or(0));
-    if text("implementation") != "cpython" || version < OLDEST || version > NEWEST {
+    if text("implementation") != "cpython" || version < OLDEST || version > NEWEST || text("flags").contains('t') {
         return Err(Obstacle::version(format!(
-            "{executable} is {} {}.{}, CPython {}.{} to {}.{} is needed",
+            "{executable} is {} {}.{}{}, CPython {}.{} to {}.{} is needed",
             text("implementation"),
             version.0,
             version.1,
+            text("flags"),
             OLDEST.0,
             OLDEST.1,
             NEWEST.0,
@@ -209,6 +211,7 @@ mod tests {
         for (key, value, expected) in [
             ("version", json!([3, 9]), "CPython 3.10 to 3.13 is needed"),
             ("version", json!([3, 14]), "CPython 3.10 to 3.13 is needed"),
+            ("flags", json!("t"), "is cpython 3.11t, CPython 3.10 to 3.13 is needed"),
             ("implementation", json!("pypy"), "is pypy"),
             ("shared", json!(false), "without a shared library"),
             ("library_is_there", json!(false), "lacks its library /usr/lib/libpython3.11.so"),
