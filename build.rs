@@ -85,9 +85,10 @@ fn link_python() {
     let python = pyo3_build_config::get();
     let name = python.executable().unwrap_or("the Python of PYO3_CONFIG_FILE");
     if !python.shared() {
+        let rest = if env::var_os("CARGO_FEATURE_TORCH").is_some() { " --features torch" } else { "" };
         println!(
             "cargo::error={name} has no shared library (libpython), so no program can embed it. Take another one with PYO3_PYTHON, or \
-             build without Python environments:  cargo build --no-default-features --features torch"
+             build without Python environments:  cargo build --no-default-features{rest}"
         );
         return;
     }
