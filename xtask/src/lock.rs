@@ -3,6 +3,7 @@
 //! The kernel gives the lock back when its holder dies, whatever the reason, so that there is no stale lock.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -35,6 +36,11 @@ impl SetupLock {
         match file.try_lock() {
             Ok(()) => Self::of_locked(file, root, folder).map(Some),
             Err(TryLockError::WouldBlock) => Ok(None),
+            // As on many network file systems. Cargo works there as well.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                say(format!("{} cannot be locked on this file system: start no second set-up before this one ends.", path.display()));
+                Self::of_locked(file, root, folder).map(Some)
+            }
             Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("{} cannot be locked", path.display())),
         }
     }
