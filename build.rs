@@ -10,6 +10,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(libtorch_on_demand)");
     println!("cargo::rerun-if-env-changed=PYO3_PYTHON");
+    println!("cargo::rerun-if-env-changed=PYO3_ENVIRONMENT_SIGNATURE");
     if env::var_os("CARGO_FEATURE_TORCH").is_some() {
         link_libtorch();
     }
@@ -81,21 +82,22 @@ fn link_cuda(libraries: &Path) {
 /// interpreter would otherwise look for one beside the first `python3` on the search path, which may be another's.
 #[cfg(feature = "python")]
 fn link_python() {
-    const FACTS: &str = "import sys; print(sys.base_prefix); print(f'{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}')";
     let python = pyo3_build_config::get();
     let name = python.executable().unwrap_or("the Python of PYO3_CONFIG_FILE");
     if !python.shared() {
+        let rest = if env::var_os("CARGO_FEATURE_TORCH").is_some() { " --features torch" } else { "" };
         println!(
             "cargo::error={name} has no shared library (libpython), so no program can embed it. Take another one with PYO3_PYTHON, or \
-             build without Python environments:  cargo build --no-default-features --features torch"
+             build without Python environments:  cargo build --no-default-features{rest}"
         );
         return;
     }
     pyo3_build_config::add_libpython_rpath_link_args();
-    let facts = python.run_python_script(FACTS).unwrap_or_default();
-    let mut lines = facts.lines();
-    let (Some(home), Some(version)) = (lines.next(), lines.next()) else {
-        println!("cargo::error={name} does not say where its standard library is. Name a working one with PYO3_PYTHON");
+    let home = python.run_python_script("import sys; print(sys.base_prefix)").unwrap_or_default();
+    // The version is that of the library which is linked: another interpreter may have taken the place of the one that PyO3 asked.
+    let version = python.lib_name().and_then(|library| library.strip_prefix("python"));
+    let (Some(home), Some(version)) = (home.lines().next(), version) else {
+        println!("cargo::error={name} does not say what its library and its standard library are. Name a working one with PYO3_PYTHON");
         return;
     };
     println!("cargo::rustc-env=SHOAL_PYTHON_HOME={home}");

@@ -281,14 +281,19 @@ fn a_python_without_gymnasium_is_told_which_command_installs_it() {
 #[test]
 fn a_python_for_which_box2d_would_have_to_be_compiled_is_not_told_to_install_it() {
     let python = shoal::machine::Python::find("").unwrap();
-    let advised = |version: &str| {
-        let code = format!("import sys; sys.version_info = {version}; exec(open(sys.argv[1]).read()); print(package_of('gymnasium'))");
+    let advised = |version: &str, processor: &str| {
+        let code = format!(
+            "import os, sys, types; sys.version_info = {version}; os.uname = lambda: types.SimpleNamespace(machine='{processor}'); \
+             exec(open(sys.argv[1]).read()); print(package_of('gymnasium'))"
+        );
         let bridge = concat!(env!("CARGO_MANIFEST_DIR"), "/src/environments/python/bridge.py");
         told(&python.command().args(["-c", &code, bridge]).output().unwrap())
     };
-    let (with, without) = (advised("(3, 13)"), advised("(3, 14)"));
+    let with = advised("(3, 13)", "x86_64");
     assert!(with.starts_with("gymnasium[classic-control,box2d,mujoco]=="), "{with}");
-    assert!(without.starts_with("gymnasium[classic-control,mujoco]=="), "{without}");
+    for without in [advised("(3, 14)", "x86_64"), advised("(3, 13)", "aarch64")] {
+        assert!(without.starts_with("gymnasium[classic-control,mujoco]=="), "{without}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl PythonSurvey {
         };
         let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         let installed = list(versions.iter().map(|(name, version)| format!("{name} {version}")).collect());
-        let has_box2d = has_box2d(python);
+        let has_box2d = has_box2d(python, std::env::consts::ARCH);
         let expected = PACKAGES.into_iter().filter(|name| has_box2d || *name != BOX2D);
         let missing: Vec<String> = expected.filter(|name| !versions.contains_key(*name)).map(str::to_owned).collect();
         if missing.is_empty() {
@@ -83,10 +83,10 @@ impl PythonSurvey {
     }
 }
 
-/// Whether Box2D is published for `python` as a binary, which need not be compiled.
-fn has_box2d(python: &Python) -> bool {
+/// Whether Box2D is published for `python` on `processor` as a binary, which need not be compiled.
+fn has_box2d(python: &Python, processor: &str) -> bool {
     let minor = python.version.split('.').nth(1).and_then(|number| number.parse::<u32>().ok());
-    minor.is_none_or(|minor| minor < 14)
+    processor == "x86_64" && minor.is_none_or(|minor| minor < 14)
 }
 
 #[cfg(test)]
@@ -121,6 +121,8 @@ mod tests {
         let finding = survey.packages();
         assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
         assert!(finding.fix.unwrap().contains("\"gymnasium[classic-control,mujoco]=="));
+        let (python, _) = PythonSurvey::sound().found.unwrap();
+        assert!(has_box2d(&python, "x86_64") && !has_box2d(&python, "aarch64"));
     }
 
     #[test]
@@ -135,7 +137,12 @@ mod tests {
     #[test]
     fn the_version_named_here_is_the_one_that_the_set_up_installs() {
         let requirements = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/xtask/python/requirements.txt")).unwrap();
-        assert!(requirements.lines().any(|line| line == GYMNASIUM), "{requirements}");
+        let (_, version) = GYMNASIUM.split_once("==").unwrap();
+        for wanted in [GYMNASIUM.replace("box2d,", ""), format!("gymnasium[{BOX2D}]=={version}; platform_machine == \"x86_64\"")] {
+            assert!(requirements.lines().any(|line| line == wanted), "{wanted} is not in {requirements}");
+        }
+        // Where there is none, pip would install nothing at all.
+        assert!(requirements.lines().any(|line| line.starts_with("box2d==") && line.ends_with("; platform_machine == \"x86_64\"")));
         let bridge = include_str!("../environments/python/bridge.py");
         assert!(bridge.contains(&format!("GYMNASIUM = \"{GYMNASIUM}\"")));
     }

@@ -3,6 +3,7 @@
 //! The kernel gives the lock back when its holder dies, whatever the reason, so that there is no stale lock.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -20,16 +21,31 @@ pub(crate) struct SetupLock {
 impl SetupLock {
     /// Waits for a set-up of `folder` that is under way, then removes what interrupted ones left: nobody can be using that.
     pub(crate) fn acquire(root: &Path, folder: &'static str) -> Result<Self> {
-        let path = root.join(format!("{folder}.lock"));
-        let file = File::create(&path).with_context(|| format!("{} cannot be written", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                say("Another set-up is under way; waiting for it.");
-                file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{} cannot be locked", path.display())),
+        if let Some(lock) = Self::try_acquire(root, folder)? {
+            return Ok(lock);
         }
+        say("Another set-up is under way; waiting for it.");
+        let (path, file) = lock_file(root, folder)?;
+        file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
+        Self::of_locked(file, root, folder)
+    }
+
+    /// As [`acquire`](Self::acquire), but returns `None` instead of waiting.
+    pub(crate) fn try_acquire(root: &Path, folder: &'static str) -> Result<Option<Self>> {
+        let (path, file) = lock_file(root, folder)?;
+        match file.try_lock() {
+            Ok(()) => Self::of_locked(file, root, folder).map(Some),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            // As on many network file systems. Cargo works there as well.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                say(format!("{} cannot be locked on this file system: start no second set-up before this one ends.", path.display()));
+                Self::of_locked(file, root, folder).map(Some)
+            }
+            Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("{} cannot be locked", path.display())),
+        }
+    }
+
+    fn of_locked(file: File, root: &Path, folder: &'static str) -> Result<Self> {
         remove_leftovers(root, folder)?;
         Ok(Self { root: root.to_path_buf(), folder, _file: file })
     }
@@ -61,6 +77,12 @@ impl Drop for PartialFolder {
     }
 }
 
+fn lock_file(root: &Path, folder: &str) -> Result<(PathBuf, File)> {
+    let path = root.join(format!("{folder}.lock"));
+    let file = File::create(&path).with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok((path, file))
+}
+
 fn partial_prefix(folder: &str) -> String {
     format!("{folder}.partial-")
 }
@@ -84,10 +106,10 @@ mod tests {
     fn the_lock_excludes_a_second_holder_until_it_is_dropped() {
         let root = tempfile::tempdir().unwrap();
         let lock = SetupLock::acquire(root.path(), ".libtorch").unwrap();
-        let other = File::open(root.path().join(".libtorch.lock")).unwrap();
-        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        let other = || SetupLock::try_acquire(root.path(), ".libtorch").unwrap();
+        assert!(other().is_none());
         drop(lock);
-        other.try_lock().unwrap();
+        assert!(other().is_some());
     }
 
     #[test]

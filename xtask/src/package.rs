@@ -18,6 +18,8 @@ pub(crate) const LIBTORCH_VERSION: &str = "shoal/_libtorch/version";
 /// The licences of all crates in a wheel, in the package's folder; made for a wheel alone. `pyproject.toml` has a pattern for
 /// such names.
 pub(crate) const THIRD_PARTY_LICENSES: &str = "LICENSE-third-party";
+/// The name of the lock under which the parts of a wheel are made, in `python/`.
+const WHEEL: &str = ".wheel";
 /// Folder of the virtual environment, in `python/`.
 const ENVIRONMENT: &str = ".venv";
 /// File with the requirements of the package's tests, in `python/`.
@@ -27,11 +29,10 @@ const OLDEST: (u32, u32) = (3, 11);
 /// The error if the virtual environment cannot be made.
 const FAILURE: &str = "python/.venv could not be made; check the network connection and try again";
 
-/// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs. What an interrupted
-/// `cargo xtask wheel` has left among the package's files is removed: it would be part of whatever is built.
+/// Makes `python/.venv` of the interpreter in `base`, if need be, and returns the folder of its programs.
 pub(crate) fn provide(base: &Path) -> Result<PathBuf> {
     let package = folder();
-    remove_wheel_parts(&package)?;
+    remove_parts_of_interrupted_wheel(&package)?;
     let (folder, wanted) = (package.join(ENVIRONMENT), package.join(TESTS));
     let requirements = std::fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
     if is_usable(&folder, &requirements) {
@@ -83,6 +84,19 @@ pub(crate) fn obstacle(base: &Path) -> Option<String> {
 /// The folder of the package.
 pub(crate) fn folder() -> PathBuf {
     workspace::root().join(FOLDER)
+}
+
+/// The right to put the parts of a wheel among the files of `package`, where every build finds them.
+pub(crate) fn lock_for_wheel(package: &Path) -> Result<SetupLock> {
+    SetupLock::acquire(package, WHEEL)
+}
+
+/// Removes what an interrupted `cargo xtask wheel` has left: it would be part of whatever is built. What a running one has made stays.
+fn remove_parts_of_interrupted_wheel(package: &Path) -> Result<()> {
+    match SetupLock::try_acquire(package, WHEEL)? {
+        Some(_lock) => remove_wheel_parts(package),
+        None => Ok(()),
+    }
 }
 
 /// Removes what is made for a wheel alone from the package's folder.
@@ -156,10 +170,15 @@ mod tests {
         for name in [&kept[..], &[NATIVE_WITH_LIBTORCH, LIBTORCH_VERSION, THIRD_PARTY_LICENSES]].concat() {
             std::fs::write(package.path().join(name), "").unwrap();
         }
-        remove_wheel_parts(package.path()).unwrap();
+        let lock = lock_for_wheel(package.path()).unwrap();
+        remove_parts_of_interrupted_wheel(package.path()).unwrap();
+        assert!(package.path().join(NATIVE_WITH_LIBTORCH).exists(), "a wheel is being built");
+        drop(lock);
+        remove_parts_of_interrupted_wheel(package.path()).unwrap();
         let count = |folder: &str| std::fs::read_dir(package.path().join(folder)).unwrap().count();
         assert!(kept.iter().all(|name| package.path().join(name).exists()));
-        assert_eq!((count("shoal/_libtorch"), count("")), (1, 2));
+        // The file of the lock stays.
+        assert_eq!((count("shoal/_libtorch"), count("")), (1, 3));
         remove_wheel_parts(package.path()).expect("there is nothing left to remove");
     }
 }

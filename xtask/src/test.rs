@@ -129,8 +129,8 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
 fn check_that_something_is_left(only: Option<&str>, chosen: &[&Definition], environments: Option<&Environments>) -> Result<()> {
     let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
     match (only, environments) {
-        (Some(stage), Some(Environments::NativeAlone(reason))) if needs_python() => {
-            bail!("the stage `{stage}` needs a Python to embed: {reason}")
+        (Some(stage), Some(Environments::NativeAlone(obstacle))) if needs_python() => {
+            bail!("the stage `{stage}` needs a Python to embed: {obstacle}")
         }
         _ => Ok(()),
     }
@@ -172,6 +172,7 @@ fn has_nextest() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python::Obstacle;
 
     #[test]
     fn the_same_tests_run_without_nextest() {
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_python_to_embed_builds_without_its_feature() {
-        let without = (Libtorch::Fetched, Environments::NativeAlone("there is none".into()));
+        let without = (Libtorch::Fetched, Environments::NativeAlone(Obstacle::missing("there is none")));
         let lints = DEFINITIONS.iter().find(|definition| definition.name == "lints").unwrap();
         let command = command(lints, true, Some(&without));
         let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
@@ -207,12 +208,11 @@ mod tests {
     #[test]
     fn a_stage_that_is_asked_for_and_left_out_is_no_success() {
         let stage = |name: &str| DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
-        let (without, with) = (Environments::NativeAlone("there is none".into()), Environments::InPython("venv".into()));
+        let without = Environments::NativeAlone(Obstacle::missing("there is none"));
+        let with = Environments::InPython("venv".into());
         let check = |name, environments| check_that_something_is_left(Some(name), &[stage(name)], Some(environments));
-        assert_eq!(
-            check("package-tests", &without).unwrap_err().to_string(),
-            "the stage `package-tests` needs a Python to embed: there is none"
-        );
+        let error = check("package-tests", &without).unwrap_err().to_string();
+        assert!(error.starts_with("the stage `package-tests` needs a Python to embed: there is none. "), "{error}");
         check("package-tests", &with).unwrap();
         check("lints", &without).unwrap();
     }

@@ -32,6 +32,9 @@ pub(crate) fn wheel(processor: Processor) -> Result<()> {
     let programs = package::provide(&base)?;
     package::install(&programs, "requirements-wheel.txt")?;
     let folder = package::folder();
+    let _lock = package::lock_for_wheel(&folder)?;
+    // A wheel that this one has waited for may have been interrupted, or have been for another processor.
+    package::remove_wheel_parts(&folder)?;
     third_party::write_licenses(processor, &programs, &folder.join(package::THIRD_PARTY_LICENSES))?;
     if processor == Processor::HOST {
         add_libtorch(&programs, &folder)?;

@@ -19,8 +19,8 @@ from importlib import metadata
 
 # The package to install if there is no Gymnasium. The set-up of a checkout pins the same version.
 GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
-# On a newer Python Box2D would have to be compiled.
-if sys.version_info >= (3, 14):
+# On a newer Python, or on another processor, Box2D would have to be compiled.
+if sys.version_info >= (3, 14) or os.uname().machine != "x86_64":
     GYMNASIUM = GYMNASIUM.replace("box2d,", "")
 ALE = "ale-py==0.12.1"
 # The extras of Gymnasium and the packages that bring a module of another name.

@@ -1,12 +1,14 @@
 //! The Pythons of this machine, and which of them programs can embed.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::FOLDER;
+use crate::distribution::{Tool, install_command};
 use crate::workspace;
 
 /// The variable that names the Python which every build links.
@@ -16,7 +18,8 @@ const VARIABLE: &str = "PYO3_PYTHON";
 const NAMES: [&str; 6] = ["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11", "python3.10"];
 /// The oldest that Gymnasium supports.
 const OLDEST: (u64, u64) = (3, 10);
-/// The newest for which there are wheels of all packages of `requirements.txt`: Box2D has none for the next version.
+/// The newest for which there are wheels of all packages of `requirements.txt`: Box2D has none for the next version, and none for a
+/// free-threaded Python.
 const NEWEST: (u64, u64) = (3, 13);
 
 /// The oldest pip that installs into another environment than its own (`--python`).
@@ -24,9 +27,10 @@ const OLDEST_PIP: (u64, u64) = (22, 3);
 
 /// Python code that prints what [`judge`] wants to know of an interpreter, as JSON.
 const QUESTION: &str = "
-import importlib.metadata, importlib.util, json, os, re, sys, sysconfig
+import importlib.util, json, os, re, sys, sysconfig
 def pip_version():
     try:
+        import importlib.metadata
         return [int(number) for number in re.findall(r'[0-9]+', importlib.metadata.version('pip'))[:2]]
     except Exception:
         return None
@@ -45,15 +49,50 @@ print(json.dumps({
 }))
 ";
 
+/// Why there is no Python to embed, and what would help.
+#[derive(Debug)]
+pub(crate) struct Obstacle {
+    pub(super) reason: String,
+    remedy: String,
+}
+
+impl Obstacle {
+    /// Something is missing that the distribution's packages bring.
+    pub(crate) fn missing(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: install_command(Tool::PythonToEmbed) }
+    }
+
+    /// The Python is of a version that does not serve, and most distributions have packages for one version only.
+    fn version(reason: String) -> Self {
+        let (major, minor) = NEWEST;
+        let remedy = format!(
+            "install such a version with its development files (on Fedora python{major}.{minor}-devel; elsewhere for example  uv python \
+             install {major}.{minor})"
+        );
+        Self { reason, remedy }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, remedy } = self;
+        write!(
+            formatter,
+            "{reason}. To have one that serves:  {remedy}  and then  cargo xtask setup, or name another one:  \
+             {VARIABLE}=/path/to/python3.12 cargo xtask setup"
+        )
+    }
+}
+
 /// The Python that the user has named, or why it cannot be embedded; `None` if the user has named none.
-pub(super) fn named() -> Option<Result<PathBuf, String>> {
+pub(super) fn named() -> Option<Result<PathBuf, Obstacle>> {
     let name = std::env::var_os(VARIABLE).map(PathBuf::from)?;
     // Cargo also sets the variable, to the Python of `.venv`.
     (!is_in(&name, &workspace::root().join(FOLDER))).then(|| judge_named(&name, ask(&name).as_ref()))
 }
 
 /// The Python that is to be embedded, or why there is none.
-pub(super) fn best() -> Result<PathBuf, String> {
+pub(super) fn best() -> Result<PathBuf, Obstacle> {
     // If cargo has set the variable, its Python comes first, so that `.venv` keeps the Python that it was made from.
     let names = std::env::var_os(VARIABLE).into_iter().chain(NAMES.map(OsString::from));
     best_of(named(), names.filter_map(|name| ask(&name)))
@@ -72,18 +111,18 @@ fn is_in(program: &Path, folder: &Path) -> bool {
 
 /// The one that the user has named, since builds link it whatever else there is. Without one, the first of `others` that can be
 /// embedded, or why the first one that runs cannot.
-fn best_of(named: Option<Result<PathBuf, String>>, others: impl IntoIterator<Item = Value>) -> Result<PathBuf, String> {
+fn best_of(named: Option<Result<PathBuf, Obstacle>>, others: impl IntoIterator<Item = Value>) -> Result<PathBuf, Obstacle> {
     if let Some(verdict) = named {
         return verdict;
     }
-    let mut first_reason = None;
+    let mut first_obstacle = None;
     for facts in others {
         match judge(&facts) {
             Ok(executable) => return Ok(executable),
-            Err(reason) => drop(first_reason.get_or_insert(reason)),
+            Err(obstacle) => drop(first_obstacle.get_or_insert(obstacle)),
         }
     }
-    Err(first_reason.unwrap_or_else(|| "no Python was found".into()))
+    Err(first_obstacle.unwrap_or_else(|| Obstacle::missing("no Python was found")))
 }
 
 fn ask(program: impl AsRef<OsStr>) -> Option<Value> {
@@ -96,40 +135,42 @@ fn have_one_version(one: &Value, other: &Value) -> bool {
     ["version", "flags"].into_iter().all(|key| one[key] == other[key])
 }
 
-fn judge_named(name: &Path, facts: Option<&Value>) -> Result<PathBuf, String> {
-    let verdict = facts.map_or_else(|| Err("it does not run, or is no Python, or too old".to_owned()), judge);
-    verdict.map_err(|reason| {
-        format!("{VARIABLE} is set to \"{}\": {reason}; `unset {VARIABLE}` leaves the choice to the set-up", name.display())
+fn judge_named(name: &Path, facts: Option<&Value>) -> Result<PathBuf, Obstacle> {
+    let verdict = facts.map_or_else(|| Err(Obstacle::missing("it does not run, or is no Python, or too old")), judge);
+    verdict.map_err(|Obstacle { reason, remedy }| Obstacle {
+        reason: format!("{VARIABLE} is set to \"{}\": {reason}; `unset {VARIABLE}` leaves the choice to the set-up", name.display()),
+        remedy,
     })
 }
 
-fn judge(facts: &Value) -> Result<PathBuf, String> {
+fn judge(facts: &Value) -> Result<PathBuf, Obstacle> {
     let text = |key: &str| facts[key].as_str().unwrap_or_default();
     let flag = |key: &str| facts[key].as_bool().unwrap_or(false);
     let executable = text("executable");
     let version = (facts["version"][0].as_u64().unwrap_or(0), facts["version"][1].as_u64().unwrap_or(0));
-    if text("implementation") != "cpython" || version < OLDEST || version > NEWEST {
-        return Err(format!(
-            "{executable} is {} {}.{}, CPython {}.{} to {}.{} is needed",
+    if text("implementation") != "cpython" || version < OLDEST || version > NEWEST || text("flags").contains('t') {
+        return Err(Obstacle::version(format!(
+            "{executable} is {} {}.{}{}, CPython {}.{} to {}.{} is needed",
             text("implementation"),
             version.0,
             version.1,
+            text("flags"),
             OLDEST.0,
             OLDEST.1,
             NEWEST.0,
             NEWEST.1
-        ));
+        )));
     }
     if !flag("shared") {
-        return Err(format!("{executable} was built without a shared library"));
+        return Err(Obstacle::missing(format!("{executable} was built without a shared library")));
     }
     if !flag("library_is_there") {
-        return Err(format!("{executable} lacks its library {}", text("library")));
+        return Err(Obstacle::missing(format!("{executable} lacks its library {}", text("library"))));
     }
     let pip_version = (facts["pip_version"][0].as_u64().unwrap_or(0), facts["pip_version"][1].as_u64().unwrap_or(0));
     if !flag("has_ensurepip") && pip_version < OLDEST_PIP {
         let (major, minor) = OLDEST_PIP;
-        return Err(format!("{executable} has neither ensurepip nor a pip of version {major}.{minor} or later"));
+        return Err(Obstacle::missing(format!("{executable} has neither ensurepip nor a pip of version {major}.{minor} or later")));
     }
     Ok(executable.into())
 }
@@ -163,18 +204,33 @@ mod tests {
             judge(&facts)
         };
         assert!(with_pip(json!([23, 0])).is_ok());
-        assert!(with_pip(json!([22, 0])).unwrap_err().contains("pip of version 22.3"), "that of Ubuntu 22.04 cannot install from outside");
+        assert!(
+            with_pip(json!([22, 0])).unwrap_err().reason.contains("pip of version 22.3"),
+            "that of Ubuntu 22.04 cannot install from outside"
+        );
         for (key, value, expected) in [
             ("version", json!([3, 9]), "CPython 3.10 to 3.13 is needed"),
             ("version", json!([3, 14]), "CPython 3.10 to 3.13 is needed"),
+            ("flags", json!("t"), "is cpython 3.11t, CPython 3.10 to 3.13 is needed"),
             ("implementation", json!("pypy"), "is pypy"),
             ("shared", json!(false), "without a shared library"),
             ("library_is_there", json!(false), "lacks its library /usr/lib/libpython3.11.so"),
             ("has_ensurepip", json!(false), "neither ensurepip nor a pip"),
         ] {
-            let reason = judge(&with(sound.clone(), key, value)).unwrap_err();
+            let Obstacle { reason, .. } = judge(&with(sound.clone(), key, value)).unwrap_err();
             assert!(reason.contains(expected) && reason.contains("/usr/bin/python3"), "{reason}");
         }
+    }
+
+    #[test]
+    fn who_has_a_python_of_a_version_that_does_not_serve_is_not_told_to_install_it_again() {
+        let packages = install_command(Tool::PythonToEmbed);
+        for version in [json!([3, 14]), json!([3, 9])] {
+            let told = judge(&with(sound(), "version", version)).unwrap_err().to_string();
+            assert!(told.contains("python3.13-devel") && !told.contains(&packages), "{told}");
+        }
+        let told = judge(&with(sound(), "library_is_there", json!(false))).unwrap_err().to_string();
+        assert!(told.contains(&packages), "{told}");
     }
 
     #[test]
@@ -182,10 +238,10 @@ mod tests {
         let other = with(sound(), "executable", json!("/opt/python3.12"));
         let best = |facts: Option<Value>| best_of(Some(judge_named(Path::new("python3.12"), facts.as_ref())), [sound()]);
         assert_eq!(best(Some(other.clone())).unwrap(), PathBuf::from("/opt/python3.12"));
-        let refused = best(Some(with(other.clone(), "shared", json!(false)))).unwrap_err();
+        let refused = best(Some(with(other.clone(), "shared", json!(false)))).unwrap_err().reason;
         let expected = "PYO3_PYTHON is set to \"python3.12\": /opt/python3.12 was built without a shared library; `unset PYO3_PYTHON`";
         assert!(refused.starts_with(expected), "{refused}");
-        assert!(best(None).unwrap_err().contains("it does not run"));
+        assert!(best(None).unwrap_err().reason.contains("it does not run"));
         assert_eq!(best_of(None, [with(other, "shared", json!(false)), sound()]).unwrap(), PathBuf::from("/usr/bin/python3"));
     }
 

@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::distribution::{Tool, install_command};
 use crate::lock::SetupLock;
 use crate::report::{duration, say};
 use crate::virtual_environment::{self, interpreter, runs};
 use crate::workspace;
 
+pub(crate) use candidate::Obstacle;
+
 const FOLDER: &str = ".venv";
-/// The advice if neither the Pythons of this machine nor the one that its distribution installs can be embedded.
-pub(crate) const NAME_ANOTHER: &str = "name another one:  PYO3_PYTHON=/path/to/python3.12 cargo xtask setup";
 /// The features of a build on a machine without a Python to embed.
 const FEATURES_WITHOUT_PYTHON: [&str; 3] = ["--no-default-features", "--features", "torch"];
 
@@ -29,7 +28,7 @@ pub(crate) enum Environments {
     /// All of them, with the interpreter in this folder.
     InPython(PathBuf),
     /// Native ones alone, for this reason.
-    NativeAlone(String),
+    NativeAlone(Obstacle),
 }
 
 impl Environments {
@@ -48,11 +47,7 @@ impl fmt::Display for Environments {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InPython(folder) => write!(formatter, "Python for environments is ready: {}.", folder.display()),
-            Self::NativeAlone(reason) => write!(
-                formatter,
-                "Building without environments in Python: {reason}. To have them:  {}  and then  cargo xtask setup, or {NAME_ANOTHER}",
-                install_command(Tool::PythonToEmbed)
-            ),
+            Self::NativeAlone(obstacle) => write!(formatter, "Building without environments in Python: {obstacle}"),
         }
     }
 }
@@ -69,7 +64,7 @@ pub(crate) fn find() -> Result<Option<Environments>> {
     }
     match candidate::best() {
         Ok(_) => virtual_environment::refuse_anothers(&folder).map(|()| None),
-        Err(reason) => Ok(Some(Environments::NativeAlone(reason))),
+        Err(obstacle) => Ok(Some(Environments::NativeAlone(obstacle))),
     }
 }
 
@@ -90,8 +85,8 @@ pub(crate) fn provide() -> Result<Environments> {
             make(&python, &folder)?;
             Ok(Environments::InPython(folder))
         }
-        Err(reason) => {
-            let without = Environments::NativeAlone(reason);
+        Err(obstacle) => {
+            let without = Environments::NativeAlone(obstacle);
             say(&without);
             Ok(without)
         }
@@ -99,9 +94,9 @@ pub(crate) fn provide() -> Result<Environments> {
 }
 
 /// The complete `folder`, unless builds link a Python that the user has `named` and that its packages do not fit.
-fn ready(folder: PathBuf, named: Option<Result<PathBuf, String>>) -> Result<Environments> {
+fn ready(folder: PathBuf, named: Option<Result<PathBuf, Obstacle>>) -> Result<Environments> {
     match named {
-        Some(Err(reason)) => bail!("{reason}, which uses {}", folder.display()),
+        Some(Err(obstacle)) => bail!("{}, which uses {}", obstacle.reason, folder.display()),
         Some(Ok(python)) if !candidate::are_alike(&interpreter(&folder), &python) => bail!(
             "PYO3_PYTHON names {}, and {} is of another version of Python. Run `unset PYO3_PYTHON` to keep that folder, or make it \
              again:  {}",
@@ -157,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_build_without_a_python_to_embed_leaves_its_feature_out_and_says_how_to_get_it() {
-        let without = Environments::NativeAlone("python3 has no shared library".into());
+        let without = Environments::NativeAlone(Obstacle::missing("python3 has no shared library"));
         assert_eq!(without.features(), ["--no-default-features", "--features", "torch"]);
         let line = without.to_string();
         assert!(line.contains("python3 has no shared library") && line.contains("cargo xtask setup") && !line.contains('\n'), "{line}");
@@ -172,7 +167,7 @@ mod tests {
         let another = refusal(Ok("/no/such/python3.12".into()));
         let command = "rm -r /checkout/.venv && PYO3_PYTHON=/no/such/python3.12 cargo xtask setup";
         assert!(another.ends_with(command) && another.contains("`unset PYO3_PYTHON`"), "{another}");
-        assert!(refusal(Err("PYO3_PYTHON is set to \"python3.14\"".into())).contains("python3.14"));
+        assert!(refusal(Err(Obstacle::missing("PYO3_PYTHON is set to \"python3.14\""))).contains("python3.14"));
     }
 
     #[test]
