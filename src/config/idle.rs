@@ -272,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn an_override_had_the_effect_that_the_overrides_before_it_gave_it() {
+        let keep = "visualizer.keep_videos=3";
+        assert!(is_accepted("", &["visualizer.enabled=true", keep, "visualizer.enabled=false"]));
+        assert!(!is_accepted("", &["visualizer.enabled=true", "visualizer.enabled=false", keep]));
+        let by_steps = "evaluator.synchronous_interval_steps=500";
+        assert!(is_accepted("", &["actor.count=0", by_steps, "actor.count=1"]));
+        assert!(!is_accepted("", &[by_steps, "actor.count=0", "actor.count=1"]));
+    }
+
+    #[test]
     fn a_key_that_rests_contradicts_no_other() {
         let by_steps = "[actor]\ncount = 2\n[checkpoint]\nsynchronous_interval_steps = 500\nreplay = \"never\"\n";
         assert!(is_accepted(by_steps, &[]) && !is_accepted(by_steps, &["actor.count=0"]));
