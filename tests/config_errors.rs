@@ -64,6 +64,15 @@ tests/data/config/wrong_types.toml:20:8: run.seed = 1.5: expected an integer of 
 }
 
 #[test]
+fn numbers_and_truth_as_other_languages_write_them_are_told_in_toml() {
+    let told = errors_without_a_file(&["algorithm.gamma=.9", "learner.batch_size=64.", "algorithm.double=True", "actor.count=.5"]);
+    assert!(told.contains("algorithm.gamma=.9: expected a number from 0 to 1, found a string; write 0.9\n"), "{told}");
+    assert!(told.contains("learner.batch_size=64.: ") && told.contains("found a string; write 64\n"), "{told}");
+    assert!(told.contains("algorithm.double=True: expected true or false, found a string; write true\n"), "{told}");
+    assert!(told.contains("actor.count=.5: ") && told.contains("found a string\n"), "no count is meant: {told}");
+}
+
+#[test]
 fn values_out_of_range_are_told_the_range_its_unit_and_the_default() {
     assert_same_lines(
         &errors_of("out_of_range.toml", &[]),
