@@ -180,6 +180,10 @@ fn no_number_is_advised_that_its_key_does_not_take() {
     assert!(too_large.contains("nothing could be replayed; lower fragments.length_steps or learner.count, or set"), "{too_large}");
     let crowded = appo(&["actor.count=256", "actor.environments=4096", "actor.attach_slots=8", "fragments.capacity=64"]);
     assert!(crowded.contains("complete at once; use \"none\"") && !crowded.contains("at least"), "{crowded}");
+    let rare = |interval: &str| appo(&[&format!("learner.publish_interval_updates={interval}")]);
+    let (lag, none) = (rare("1000000001"), rare("1000000002"));
+    assert!(lag.contains("(learner.publish_interval_updates); use at least 1000000000\n"), "{lag}");
+    assert!(none.contains("(learner.publish_interval_updates); lower learner.publish_interval_updates to at most 1000000001\n"), "{none}");
 }
 
 #[test]
