@@ -250,6 +250,10 @@ impl Prepared {
     pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
         let asked = Instant::now();
         let found = Resumption::of_a_broken_run(self, say)?;
+        // It keeps the path of its folder, however that is spelled now, and wherever it was moved.
+        if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
+            folder.clone_into(&mut self.loaded.config.run.folder);
+        }
         // Others write a killed run to the disk meanwhile, and nobody trains.
         self.started += asked.elapsed();
         Ok(found)

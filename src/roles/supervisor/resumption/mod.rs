@@ -100,12 +100,14 @@ impl Resumption {
         if RunFolder::open(&newest)?.record()?.has_come_to_its_end() {
             return Ok(None);
         }
+        // It was found in the folder of runs, however the path of that is spelled.
+        let fits = |found: &Self| Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
         match Self::find(&newest, None, say) {
             // It goes on by itself, or nothing is left of it.
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
-            Ok(found) if found.folder.record()?.finished.is_some() && !found.keys_that_do_not_fit(prepared)?.is_empty() => {
+            Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
                 say(&format!("{} gave up, and another configuration cannot go on with it: a new run begins", newest.display()));
                 Ok(None)
             }
@@ -135,6 +137,11 @@ impl Resumption {
     /// What the run began with: the checkpoint of another.
     pub(super) fn started_from(&self) -> Option<String> {
         self.settings.started_from()
+    }
+
+    /// The path of the folder of runs in the configuration of this one.
+    pub(super) fn folder_of_runs(&self) -> Option<&str> {
+        self.settings.folder_of_runs()
     }
 
     /// The keys in which the configuration of `prepared` differs from what the checkpoint was written with, and may not.
