@@ -106,7 +106,7 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "evaluator.synchronous_interval_steps",
     },
     Idle {
-        keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch"],
+        keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch", "machine.affinity"],
         holds: |config| config.actor.count == 0,
         state: "actor.count is 0",
         remedy: "actor.count to at least 1",
@@ -222,6 +222,7 @@ mod tests {
             ("checkpoint.keep_best=true", "checkpoint.interval_s=none", "checkpoint.interval_s is \"none\""),
             ("learner.prefetch=true", "actor.count=0", "actor.count is 0"),
             ("actor.attach_slots=2", "actor.count=0", "actor.count is 0"),
+            ("machine.affinity=false", "actor.count=0", "actor.count is 0"),
             ("machine.torch_threads=2", "network.engine=cpu", "learner.device names no GPU"),
             ("adaptation.step_size=linear", "adaptation.enabled=true", "leave learner.batch_size alone to try"),
         ] {
