@@ -64,6 +64,15 @@ tests/data/config/wrong_types.toml:20:8: run.seed = 1.5: expected an integer of 
 }
 
 #[test]
+fn numbers_and_truth_as_other_languages_write_them_are_told_in_toml() {
+    let told = errors_without_a_file(&["algorithm.gamma=.9", "learner.batch_size=64.", "algorithm.double=True", "actor.count=.5"]);
+    assert!(told.contains("algorithm.gamma=.9: expected a number from 0 to 1, found a string; write 0.9\n"), "{told}");
+    assert!(told.contains("learner.batch_size=64.: ") && told.contains("found a string; write 64\n"), "{told}");
+    assert!(told.contains("algorithm.double=True: expected true or false, found a string; write true\n"), "{told}");
+    assert!(told.contains("actor.count=.5: ") && told.contains("found a string\n"), "no count is meant: {told}");
+}
+
+#[test]
 fn values_out_of_range_are_told_the_range_its_unit_and_the_default() {
     assert_same_lines(
         &errors_of("out_of_range.toml", &[]),
@@ -171,6 +180,10 @@ fn no_number_is_advised_that_its_key_does_not_take() {
     assert!(too_large.contains("nothing could be replayed; lower fragments.length_steps or learner.count, or set"), "{too_large}");
     let crowded = appo(&["actor.count=256", "actor.environments=4096", "actor.attach_slots=8", "fragments.capacity=64"]);
     assert!(crowded.contains("complete at once; use \"none\"") && !crowded.contains("at least"), "{crowded}");
+    let rare = |interval: &str| appo(&[&format!("learner.publish_interval_updates={interval}")]);
+    let (lag, none) = (rare("1000000001"), rare("1000000002"));
+    assert!(lag.contains("(learner.publish_interval_updates); use at least 1000000000\n"), "{lag}");
+    assert!(none.contains("(learner.publish_interval_updates); lower learner.publish_interval_updates to at most 1000000001\n"), "{none}");
 }
 
 #[test]

@@ -205,6 +205,34 @@ fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
     assert!(!folder.path().join("runs").exists());
 }
 
+/// Take `own.epsilon` out of the configuration of a checkpoint, as if the algorithm had not declared it yet.
+fn forget_epsilon(checkpoint: &Path) {
+    let [config, manifest, sum] = ["config.toml", "manifest.json", "manifest.crc32c"].map(|name| checkpoint.join(name));
+    let text = fs::read_to_string(&config).unwrap();
+    let without = text.replace("\n[own]\nepsilon = 0.1\n", "");
+    assert_ne!(without, text);
+    fs::write(&config, &without).unwrap();
+    let mut content: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let entry = content["files"].as_array_mut().unwrap().iter_mut().find(|file| file["name"] == "config.toml").unwrap();
+    (entry["bytes"], entry["crc32c"]) = (without.len().into(), crc32c::crc32c(without.as_bytes()).into());
+    let content = content.to_string();
+    fs::write(&manifest, &content).unwrap();
+    fs::write(&sum, format!("{:08x}\n", crc32c::crc32c(content.as_bytes()))).unwrap();
+}
+
+#[test]
+fn a_run_goes_on_when_its_algorithm_has_got_another_key_and_with_nothing_but_the_default_of_that() {
+    let program = program();
+    let mut begun = train(&program, &["own.epsilon=0.1", "run.stop_env_steps=2000", "run.stop_eval_return=none"]);
+    assert!(begun.wait().success(), "{}", begun.output());
+    forget_epsilon(begun.checkpoints().last().unwrap());
+    let resume = ["resume", "runs/latest", "--check", "--set", "run.stop_env_steps=4000"];
+    let (success, text) = run(&program, begun.folder.path(), &resume);
+    assert!(success && text.contains("goes on from checkpoint"), "{text}");
+    let (success, text) = run(&program, begun.folder.path(), &[&resume[..], &["--set", "own.epsilon=0.3"]].concat());
+    assert!(!success && text.contains("cannot go on with another own.epsilon"), "{text}");
+}
+
 #[test]
 fn its_own_tests_pass() {
     cargo("test");

@@ -223,6 +223,17 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     let changed = [run_support::SMALL, &auto, &["algorithm.gamma=0.5"]].concat();
     let refused = said(&run_support::command(run.folder.path(), &changed).output().unwrap());
     assert!(refused.contains("another algorithm.gamma: ") && refused.contains("run.resume=never, or another run.name"), "{refused}");
+    let plan_in = |folder: &str| {
+        let change = format!("run.folder={folder:?}");
+        let changed = [run_support::SMALL, &auto, &[change.as_str()]].concat();
+        said(&run_support::command(run.folder.path(), &changed).arg("--check").output().unwrap())
+    };
+    let (spelled, moved) = (format!("{}/", runs.display()), run.folder.path().join("moved"));
+    assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
+    std::fs::rename(&runs, &moved).unwrap();
+    let plan = plan_in(&moved.display().to_string());
+    std::fs::rename(&moved, &runs).unwrap();
+    assert!(plan.contains("goes on from checkpoint"), "{plan}");
     run.start_again(&auto);
     run.wait_for_log("goes on from checkpoint");
     assert_eq!(folders_in(&runs), 1);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use namespaces::{in_a_mount_namespace, mount};
 use nix::sys::signal::Signal;
-use run_support::{segments_of, start, try_kill};
+use run_support::{program, segments_of, start, told, try_kill};
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -46,6 +46,18 @@ fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
         give(0);
         let (code, said) = short_run();
         assert_eq!(code, Some(0), "without a limit: {said}");
+    });
+}
+
+#[test]
+fn the_doctor_has_no_problem_with_as_little_as_the_smallest_run_takes() {
+    in_a_mount_namespace("the_doctor_has_no_problem_with_as_little_as_the_smallest_run_takes", || {
+        give(8 << 20);
+        let folder = tempfile::tempdir().unwrap();
+        let shoal =
+            |arguments: &[&str]| told(&program("shoal", folder.path()).args(arguments).current_dir(folder.path()).output().unwrap());
+        shoal(&["train", "CartPole-v1", "--check"]);
+        assert!(shoal(&["doctor"]).contains("8.00 MiB free of 8.00 MiB in /dev/shm"));
     });
 }
 

@@ -38,6 +38,11 @@ fn advice_on_type(key: &Key, value: &Value) -> String {
         (Kind::Integer | Kind::Number | Kind::Boolean, Value::String(text)) if has_meaning(key, text) => {
             format!("; write {text} without quotes")
         }
+        (Kind::Integer | Kind::Number | Kind::Boolean, Value::String(text)) => match meant_by(text) {
+            Some(meant) if key.kind.admits(&meant) => format!("; write {meant}"),
+            Some(meant) => advice_on_type(key, &meant),
+            None => String::new(),
+        },
         (Kind::IntegerList, Value::Integer(number)) => format!("; write [{number}]"),
         (Kind::TripleList, _) if is_triple(value) => format!("; write [{value}]"),
         (Kind::Text | Kind::Choice(_), Value::Integer(_) | Value::Float(_) | Value::Boolean(_)) => {
@@ -45,6 +50,12 @@ fn advice_on_type(key: &Key, value: &Value) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// What `text`, which is no TOML, means in other languages: Python has `.5`, `1.` and `True`.
+fn meant_by(text: &str) -> Option<Value> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
+    number.or_else(|| text.to_lowercase().parse().ok().map(Value::Boolean))
 }
 
 /// Whether `text` without its quotes is a value of `key`'s type.

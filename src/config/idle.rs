@@ -106,7 +106,7 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "evaluator.synchronous_interval_steps",
     },
     Idle {
-        keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch"],
+        keys: &["actor.flush_interval_ms", "actor.attach_slots", "learner.prefetch", "machine.affinity"],
         holds: |config| config.actor.count == 0,
         state: "actor.count is 0",
         remedy: "actor.count to at least 1",
@@ -222,6 +222,7 @@ mod tests {
             ("checkpoint.keep_best=true", "checkpoint.interval_s=none", "checkpoint.interval_s is \"none\""),
             ("learner.prefetch=true", "actor.count=0", "actor.count is 0"),
             ("actor.attach_slots=2", "actor.count=0", "actor.count is 0"),
+            ("machine.affinity=false", "actor.count=0", "actor.count is 0"),
             ("machine.torch_threads=2", "network.engine=cpu", "learner.device names no GPU"),
             ("adaptation.step_size=linear", "adaptation.enabled=true", "leave learner.batch_size alone to try"),
         ] {
@@ -269,6 +270,16 @@ mod tests {
         assert!(is_accepted(on_gpu, &[threads, "learner.device=cpu"]) && !is_accepted(on_gpu, &["learner.device=cpu", threads]));
         let both = ["visualizer.keep_videos=3", "visualizer.video_interval_s=none", "visualizer.enabled=false"];
         assert!(is_accepted("[visualizer]\nenabled = true\n", &both), "either would do");
+    }
+
+    #[test]
+    fn an_override_had_the_effect_that_the_overrides_before_it_gave_it() {
+        let keep = "visualizer.keep_videos=3";
+        assert!(is_accepted("", &["visualizer.enabled=true", keep, "visualizer.enabled=false"]));
+        assert!(!is_accepted("", &["visualizer.enabled=true", "visualizer.enabled=false", keep]));
+        let by_steps = "evaluator.synchronous_interval_steps=500";
+        assert!(is_accepted("", &["actor.count=0", by_steps, "actor.count=1"]));
+        assert!(!is_accepted("", &[by_steps, "actor.count=0", "actor.count=1"]));
     }
 
     #[test]

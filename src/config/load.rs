@@ -92,13 +92,8 @@ impl Config {
         entries.extend(argument);
         entries.extend(overrides::read(overrides, &mut errors));
 
-        let mut accepted: BTreeMap<String, Entry> = BTreeMap::new();
-        for entry in entries {
-            match check_unless_own(&entry) {
-                Ok(()) => drop(accepted.insert(entry.path.clone(), entry)),
-                Err(error) => errors.push(error),
-            }
-        }
+        entries.retain(|entry| check_unless_own(entry).map_err(|error| errors.push(error)).is_ok());
+        let accepted = last_of_each(&entries);
         let refused: BTreeSet<String> = errors.iter().map(|error| error.key.clone()).collect();
         let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
         let places = Places { file: file_name.to_owned(), keys, tables: tables.into_iter().collect() };
@@ -116,7 +111,7 @@ impl Config {
         }
         let differences = differences(&config, &places);
         if errors.is_empty() {
-            errors.extend(changed_in_vain(&config, &accepted, &in_file));
+            errors.extend(changed_in_vain(&config, &entries, &in_file));
         }
         if !errors.is_empty() {
             return Err(ConfigErrors::sorted(errors));
@@ -137,6 +132,11 @@ impl Config {
 /// What is wrong with an entry by itself. The keys of an algorithm that a program adds are checked when it is built.
 fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
     if entry.is_own() { Ok(()) } else { check(entry).map(drop) }
+}
+
+/// The entry of each key that was written last, by its path.
+fn last_of_each<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<String, Entry> {
+    entries.into_iter().map(|entry| (entry.path.clone(), entry.clone())).collect()
 }
 
 /// The defaults with the accepted entries laid over them, and with numbers chosen for the keys that are left to the
@@ -183,23 +183,18 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// Errors about the overrides that change a key which another key leaves without effect, unless a later override does
-/// so.
-fn changed_in_vain(config: &Config, accepted: &BTreeMap<String, Entry>, in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
+/// so. `entries` are in the order in which they were written.
+fn changed_in_vain(config: &Config, entries: &[Entry], in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
     let is_changed = |entry: &&Entry| {
         let default = || Key::find(&entry.path).map(Key::default_value);
         entry.value_place.is_override() && !in_file.get(&entry.path).or_else(default).is_some_and(|old| is_same(&entry.value, old))
     };
+    let accepted = last_of_each(entries);
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
     // Whether the entry had an effect before later overrides, which switch that effect off on purpose.
     let is_expected = |entry: &Entry| {
-        let mut before = accepted.clone();
-        for later in accepted.values().filter(|other| other.value_place > entry.value_place) {
-            match in_file.get(&later.path) {
-                Some(value) => drop(before.insert(later.path.clone(), Entry { value: value.clone(), ..later.clone() })),
-                None => drop(before.remove(&later.path)),
-            }
-        }
-        idle::reason(&entry.path, &assemble(&before)).is_none()
+        let until_then = last_of_each(entries.iter().filter(|other| other.value_place <= entry.value_place));
+        idle::reason(&entry.path, &assemble(&until_then)).is_none()
     };
     idle.filter(|(entry, _)| !is_expected(entry))
         .map(|(entry, idle)| {

@@ -73,7 +73,15 @@ pub fn repeats(before: &Config, after: &Config) -> bool {
 pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
     let (before, after) = (keys(before, is_fixed), keys(after, is_fixed));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+    let is_kept = |path: &String| before.get(path).zip(after.get(path)).is_some_and(|(old, new)| means_the_same(path, old, new));
+    paths.into_iter().filter(|path| !is_kept(path)).cloned().collect()
+}
+
+/// Whether the key with this path means the same with both values, however they are written.
+fn means_the_same(path: &str, one: &Value, other: &Value) -> bool {
+    let json = |value: &Value| serde_json::from_str::<serde_json::Value>(value.as_str()?).ok();
+    let is_same_json = || json(one).is_some_and(|arguments| json(other) == Some(arguments));
+    is_same(one, other) || path == "environment.keyword_arguments" && is_same_json()
 }
 
 /// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin
@@ -92,7 +100,7 @@ pub fn overrides_that_do_not_fit(before: &Config, overrides: &[String]) -> Vec<S
     // The last one of a key wins.
     let wanted: BTreeMap<String, Value> =
         overrides::read(overrides, &mut Vec::new()).into_iter().map(|entry| (entry.path, entry.value)).collect();
-    let changes = |(path, value): &(String, Value)| before.get(path).is_some_and(|old| !is_same(old, value));
+    let changes = |(path, value): &(String, Value)| before.get(path).is_some_and(|old| !means_the_same(path, old, value));
     wanted.into_iter().filter(changes).map(|(path, _)| path).collect()
 }
 
@@ -132,6 +140,20 @@ mod tests {
         after.replay.capacity += 1;
         after.auto_encoder.latent += 1;
         assert_eq!(changes_that_do_not_fit(&before, &after), ["auto_encoder.latent", "network.hidden", "replay.capacity"]);
+    }
+
+    #[test]
+    fn what_is_written_otherwise_and_means_the_same_is_no_change() {
+        let config = |arguments: &str, rate: &str| {
+            let text = format!("[environment]\nid = \"python:a:A\"\nkeyword_arguments = '{arguments}'\n[own]\nrate = {rate}\n");
+            Config::parse(&text, "mine.toml", &[]).unwrap().config
+        };
+        let before = config(r#"{"a": 1, "b": [2]}"#, "1");
+        assert_eq!(changes_that_do_not_fit(&before, &config(r#"{"b":[2],"a":1}"#, "1.0")), Vec::<String>::new());
+        let differ = ["environment.keyword_arguments", "own.rate"];
+        assert_eq!(changes_that_do_not_fit(&before, &config(r#"{"a": 1, "b": [3]}"#, "1.5")), differ);
+        let typed = [r#"environment.keyword_arguments={"b":[2],"a":1}"#.to_owned(), "own.rate=1.0".to_owned()];
+        assert_eq!(overrides_that_do_not_fit(&before, &typed), Vec::<String>::new());
     }
 
     #[test]

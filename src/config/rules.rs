@@ -368,11 +368,15 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &["appo"],
         violation: |config| {
             let (lag, interval) = (config.fragments.max_policy_lag_updates, config.learner.publish_interval_updates);
+            let most = Key::most_of("fragments.max_policy_lag_updates") as u64;
+            let remedy = match interval - 1 {
+                least if least <= most => format!("use at least {least}"),
+                _ => format!("lower learner.publish_interval_updates to at most {}", most + 1),
+            };
             (lag.saturating_add(1) < interval).then(|| {
                 format!(
                     "with a fragments.max_policy_lag_updates of {lag} all fragments would be too old before the next parameters are \
-                     published, every {interval} updates (learner.publish_interval_updates); use at least {}",
-                    interval - 1
+                     published, every {interval} updates (learner.publish_interval_updates); {remedy}"
                 )
             })
         },

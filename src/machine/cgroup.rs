@@ -17,7 +17,7 @@ pub struct MemoryLimit {
     pub folder: PathBuf,
     /// Most memory that the group may use.
     pub limit_bytes: u64,
-    /// Memory that the group uses and cannot give back: its usage without inactive file pages, which the kernel drops
+    /// Memory that the group uses and cannot give back: its usage without the pages of files, which the kernel drops
     /// when memory is short.
     pub used_bytes: u64,
 }
@@ -29,15 +29,17 @@ impl MemoryLimit {
     }
 }
 
-/// The names of the files in one version, and of the key in `memory.stat`.
+/// The names of the files in one version, and of the keys in `memory.stat`. What lies in shared memory is counted by
+/// neither of these keys.
 struct Names {
     limit: &'static str,
     usage: &'static str,
-    inactive_file: &'static str,
+    file_pages: [&'static str; 2],
 }
 
-const VERSION_1: Names = Names { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", inactive_file: "total_inactive_file" };
-const VERSION_2: Names = Names { limit: "memory.max", usage: "memory.current", inactive_file: "inactive_file" };
+const VERSION_1: Names =
+    Names { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", file_pages: ["total_inactive_file", "total_active_file"] };
+const VERSION_2: Names = Names { limit: "memory.max", usage: "memory.current", file_pages: ["inactive_file", "active_file"] };
 
 /// Version 1 spells "no limit" as the largest multiple of the page size; no machine has this much.
 const UNLIMITED_BYTES: u64 = 1 << 60;
@@ -108,11 +110,13 @@ fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
     let inside = root.join(folder.strip_prefix("/").unwrap_or(folder));
     let number = |name: &str| text_of(&inside, name).trim().parse::<u64>().ok();
     let limit_bytes = number(names.limit).filter(|&limit| limit < UNLIMITED_BYTES)?;
-    let inactive_file_bytes = text_of(&inside, "memory.stat")
+    let file_bytes: u64 = text_of(&inside, "memory.stat")
         .lines()
-        .find_map(|line| line.strip_prefix(names.inactive_file)?.strip_prefix(' ')?.trim().parse().ok())
-        .unwrap_or(0);
-    let used_bytes = number(names.usage).unwrap_or(0).saturating_sub(inactive_file_bytes);
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| names.file_pages.contains(name))
+        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+        .sum();
+    let used_bytes = number(names.usage).unwrap_or(0).saturating_sub(file_bytes);
     Some(MemoryLimit { folder: folder.to_path_buf(), limit_bytes, used_bytes })
 }
 
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_level_of_version_2_wins_and_inactive_file_pages_do_not_count() {
+    fn the_tightest_level_of_version_2_wins_and_pages_of_files_do_not_count() {
         let found = detected(&[
             ("proc/self/cgroup", "0::/jobs/one\n"),
             ("proc/self/mountinfo", VERSION_2_MOUNT),
@@ -137,9 +141,9 @@ mod tests {
             ("sys/fs/cgroup/jobs/one/memory.current", "1000\n"),
             ("sys/fs/cgroup/jobs/memory.max", "6000\n"),
             ("sys/fs/cgroup/jobs/memory.current", "5000\n"),
-            ("sys/fs/cgroup/jobs/memory.stat", "anon 10\ninactive_file_other 7\ninactive_file 2000\n"),
+            ("sys/fs/cgroup/jobs/memory.stat", "file 3500\ninactive_file_other 7\ninactive_file 2000\nactive_file 600\n"),
         ]);
-        assert_eq!(found, Some(("/sys/fs/cgroup/jobs".into(), 6000, 3000)));
+        assert_eq!(found, Some(("/sys/fs/cgroup/jobs".into(), 6000, 2400)));
     }
 
     #[test]
@@ -160,9 +164,9 @@ mod tests {
             ("proc/self/mountinfo", "34 31 0:31 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,cpu,memory\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1024\n"),
-            ("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 24\n"),
+            ("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\ntotal_inactive_file 24\ntotal_active_file 100\n"),
         ]);
-        assert_eq!(found, Some(("/sys/fs/cgroup/memory".into(), 4096, 1000)));
+        assert_eq!(found, Some(("/sys/fs/cgroup/memory".into(), 4096, 900)));
     }
 
     #[test]

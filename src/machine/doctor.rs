@@ -35,8 +35,8 @@ pub struct Finding {
 
 /// Memory below which only the smallest runs fit.
 const SCARCE_BYTES: u64 = 2 << 30;
-/// Memory below which not even the smallest run fits.
-const TOO_FEW_BYTES: u64 = 32 << 20;
+/// Memory below which not even the run of the smallest preset fits.
+const TOO_FEW_BYTES: u64 = 8 << 20;
 /// Free space of `/dev/shm` that is enough for most runs.
 const ENLARGED_BYTES: u64 = 8 << 30;
 /// Since Linux 5.4 a process can be waited for by its descriptor (`waitid` with `P_PIDFD`).

@@ -339,14 +339,16 @@ impl RunFolder {
 
 /// The folders below `root` of the runs that were given `name`, the oldest first.
 pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
-    let name = plain_name(name);
-    let has_name = |path: &PathBuf| {
+    let plain = plain_name(name);
+    let has_plain_name = |path: &PathBuf| {
         // The time has two parts; the rest is the name and the suffix.
         let rest = path.file_name().and_then(|id| id.to_str()).and_then(|id| id.splitn(3, '-').nth(2));
-        rest.and_then(|rest| rest.get(..rest.len().saturating_sub("-0000".len()))).is_some_and(|found| found == name)
+        rest.and_then(|rest| rest.get(..rest.len().saturating_sub("-0000".len()))).is_some_and(|found| found == plain)
     };
+    // Several names may have the same plain one. Whoever opens the folder of a damaged record is told of the damage.
+    let has_name = |path: &PathBuf| run_record::read(&path.join(RECORD)).ok().is_none_or(|record| record.name == name);
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|path| path.join(RECORD).is_file() && has_name(path)).collect();
+    let mut folders: Vec<PathBuf> = entries.filter(|path| has_plain_name(path) && path.join(RECORD).is_file() && has_name(path)).collect();
     folders.sort();
     folders
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use shoal::telemetry::{RunFolder, TelemetryError};
+use shoal::telemetry::{RunFolder, TelemetryError, folders_of};
 use tempfile::tempdir;
 
 const CONFIG: &str = "[environment]\nid = \"CartPole-v1\"\n";
@@ -43,6 +43,15 @@ fn runs_started_in_the_same_second_do_not_share_a_folder() {
     let paths: std::collections::BTreeSet<_> =
         (0..50).map(|_| RunFolder::create(root.path(), "same", CONFIG).unwrap().path().to_path_buf()).collect();
     assert_eq!(paths.len(), 50);
+}
+
+#[test]
+fn a_name_that_folders_spell_like_another_has_only_the_folders_of_its_own_runs() {
+    let root = tempdir().unwrap();
+    let [tokyo, kyoto] = ["東京", "京都"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
+    assert_eq!(folders_of(root.path(), "東京"), [tokyo.path()]);
+    fs::write(kyoto.record_path(), "damaged").unwrap();
+    assert_eq!(folders_of(root.path(), "東京").len(), 2, "nobody knows whose it is");
 }
 
 #[test]

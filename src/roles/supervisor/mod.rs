@@ -249,7 +249,11 @@ impl Prepared {
     /// Its newest checkpoint is damaged.
     pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
         let asked = Instant::now();
-        let found = Resumption::of_a_broken_run(&self.loaded.config, say)?;
+        let found = Resumption::of_a_broken_run(self, say)?;
+        // It keeps the path of its folder, however that is spelled now, and wherever it was moved.
+        if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
+            folder.clone_into(&mut self.loaded.config.run.folder);
+        }
         // Others write a killed run to the disk meanwhile, and nobody trains.
         self.started += asked.elapsed();
         Ok(found)
@@ -314,7 +318,7 @@ impl Prepared {
     /// # Errors
     /// The run has reached its goal or its end, a key differs that must not, or what was kept of it has other sizes.
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
-        Ok(resumption.check(&self.loaded.config, self.algorithm(), plan.layout.sizes())?)
+        Ok(resumption.check(self, plan.layout.sizes())?)
     }
 }
 

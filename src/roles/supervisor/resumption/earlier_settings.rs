@@ -53,6 +53,11 @@ impl EarlierSettings {
         self.went_by.first()?.run.start_from.clone()
     }
 
+    /// The value of `run.folder` in the checkpoint; `None` if a configuration cannot be read.
+    pub(super) fn folder_of_runs(&self) -> Option<&str> {
+        Some(&self.went_by.first()?.run.folder)
+    }
+
     /// Whether all that came since the checkpoint comes again with `config`.
     pub(super) fn come_again_with(&self, config: &Config) -> bool {
         !self.went_by.is_empty() && self.went_by.iter().all(|before| repeats(before, config))

@@ -14,7 +14,7 @@ use std::time::Duration;
 use self::earlier_settings::EarlierSettings;
 use super::record::SupervisorRecord;
 use super::weights::remembered_in;
-use super::{Plan, SupervisorError};
+use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::Algorithm;
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
@@ -85,13 +85,14 @@ impl Resumption {
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
-    /// The newest run of the name and seed of `config`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
-    /// that gave up stays as it is where it has reached its goal all the same, or where `config` differs from its own in what may not be
-    /// changed: its user has mended something.
+    /// The newest run of the name and seed of `prepared`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
+    /// that gave up stays as it is where it has reached its goal all the same, or where the configuration differs from its own in what may
+    /// not be changed: its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
-    pub fn of_a_broken_run(config: &Config, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
+    pub(super) fn of_a_broken_run(prepared: &Prepared, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
+        let config = &prepared.loaded.config;
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
@@ -99,12 +100,14 @@ impl Resumption {
         if RunFolder::open(&newest)?.record()?.has_come_to_its_end() {
             return Ok(None);
         }
+        // It was found in the folder of runs, however the path of that is spelled.
+        let fits = |found: &Self| Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
         match Self::find(&newest, None, say) {
             // It goes on by itself, or nothing is left of it.
             Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
-            Ok(found) if found.folder.record()?.finished.is_some() && !found.keys_that_do_not_fit(config)?.is_empty() => {
+            Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
                 say(&format!("{} gave up, and another configuration cannot go on with it: a new run begins", newest.display()));
                 Ok(None)
             }
@@ -136,11 +139,18 @@ impl Resumption {
         self.settings.started_from()
     }
 
-    /// The keys in which `config` differs from what the checkpoint was written with, and may not.
-    fn keys_that_do_not_fit(&self, config: &Config) -> Result<Vec<String>, ResumeError> {
+    /// The path of the folder of runs in the configuration of this one.
+    pub(super) fn folder_of_runs(&self) -> Option<&str> {
+        self.settings.folder_of_runs()
+    }
+
+    /// The keys in which the configuration of `prepared` differs from what the checkpoint was written with, and may not.
+    fn keys_that_do_not_fit(&self, prepared: &Prepared) -> Result<Vec<String>, ResumeError> {
         // What cannot be read any more is a matter for the sizes.
-        let before = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]);
-        Ok(before.map_or_else(|_| Vec::new(), |before| changes_that_do_not_fit(&before.config, config)))
+        let Ok(mut before) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) else { return Ok(Vec::new()) };
+        // An algorithm of one's own may declare keys since then, which have their defaults. What it declares no longer is told as a change.
+        let _ = prepared.catalogue.algorithms().resolve(&mut before.config);
+        Ok(changes_that_do_not_fit(&before.config, &prepared.loaded.config))
     }
 
     /// Whether the run goes on from its newest checkpoint, and not from an older one that was named.
@@ -151,9 +161,10 @@ impl Resumption {
             .is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name())
     }
 
-    /// Refuse a resolved configuration, and sizes, with which the run cannot go on.
-    pub(super) fn check(&mut self, config: &Config, algorithm: &dyn Algorithm, sizes: &SegmentSizes) -> Result<(), ResumeError> {
-        let keys = self.keys_that_do_not_fit(config)?;
+    /// Refuse a configuration, and sizes, with which the run cannot go on.
+    pub(super) fn check(&mut self, prepared: &Prepared, sizes: &SegmentSizes) -> Result<(), ResumeError> {
+        let config = &prepared.loaded.config;
+        let keys = self.keys_that_do_not_fit(prepared)?;
         if !keys.is_empty() {
             return Err(ResumeError::Fixed { keys });
         }
@@ -185,7 +196,7 @@ impl Resumption {
                 return Err(other(what, found.to_string(), expected.to_string()));
             }
         }
-        let fields = algorithm.schema().describe();
+        let fields = prepared.algorithm().schema().describe();
         if manifest.fields != fields {
             return Err(other("other fields of a row:", format!("{:?}", manifest.fields), format!("{fields:?}")));
         }
