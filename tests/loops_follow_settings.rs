@@ -128,6 +128,9 @@ fn who_has_no_parameters_yet_acts_at_random() {
     assert_eq!(asked(config("dqn"), |world| world.act(0, 2)), [Asked::AtRandom; 2 * ENVIRONMENTS]);
 }
 
+/// How much an environment explores, by its position between the first (0) and the last (1) of the run.
+type Measure = fn(f64) -> f64;
+
 #[test]
 fn each_environment_of_a_run_explores_in_its_own_measure() {
     let mut ape_x = config("dqn");
@@ -135,7 +138,7 @@ fn each_environment_of_a_run_explores_in_its_own_measure() {
     (ape_x.algorithm.epsilon_end, ape_x.algorithm.epsilon_alpha) = (0.5, 3.0);
     let mut noise = config("ddpg");
     (noise.algorithm.exploration_noise_std, noise.algorithm.exploration_noise_spread) = (0.2, 0.25);
-    let expected: [(Config, fn(f64) -> f64); 2] =
+    let expected: [(Config, Measure); 2] =
         [(ape_x, |position| 0.5f64.powf(1.0 + 3.0 * position)), (noise, |position| 0.2 * 0.25f64.powf(position))];
     for (mut config, measure) in expected {
         config.actor.count = 2;
