@@ -286,7 +286,11 @@ extern "C" fn note_stop(signal: libc::c_int) {
     use crate::sync::Ordering::Relaxed;
     // Relaxed: the numbers order nothing.
     if std::process::id() != OWNER.load(Relaxed) {
-        return end_by(signal);
+        // Ctrl+C in a terminal reaches it as well. It is needed until the environment is closed.
+        if signal != libc::SIGINT {
+            end_by(signal);
+        }
+        return;
     }
     STOPS.fetch_add(1, Relaxed);
     if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) {
@@ -387,16 +391,17 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_an_environment_forks_ends_by_a_stop_signal() {
+    fn a_process_that_an_environment_forks_ends_by_a_stop_signal_but_not_by_ctrl_c() {
         use nix::sys::signal::{kill, raise};
         use nix::sys::wait::{WaitStatus, waitpid};
         let child = fork_child(|| {
-            handle_stop_signals_of_child().unwrap();
+            handle_stop_signals().unwrap();
             // SAFETY: this process has one thread.
             let ForkResult::Parent { child } = unsafe { fork() }.unwrap() else {
                 std::thread::sleep(Duration::from_secs(5));
                 exit_now(0)
             };
+            kill(child, Signal::SIGINT).unwrap();
             kill(child, Signal::SIGTERM).unwrap();
             let ended = waitpid(child, None).unwrap();
             raise(Signal::SIGTERM).unwrap();

@@ -3,10 +3,10 @@
 //! The kernel gives the lock back when its holder dies, whatever the reason, so that there is no stale lock.
 
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::io::Errno;
 
 use crate::report::say;
 
@@ -37,7 +37,7 @@ impl SetupLock {
             Ok(()) => Self::of_locked(file, root, folder).map(Some),
             Err(TryLockError::WouldBlock) => Ok(None),
             // As on many network file systems. Cargo works there as well.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
                 say(format!("{} cannot be locked on this file system: start no second set-up before this one ends.", path.display()));
                 Self::of_locked(file, root, folder).map(Some)
             }
@@ -75,6 +75,12 @@ impl Drop for PartialFolder {
             say(format!("{} could not be removed: {error}", self.0.display()));
         }
     }
+}
+
+/// Whether a file system answered that it has no locks, or that the service is missing that would keep them.
+fn has_no_locks(error: &std::io::Error) -> bool {
+    let number = Errno::from_io_error(error);
+    number.is_some_and(|number| [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP].contains(&number))
 }
 
 fn lock_file(root: &Path, folder: &str) -> Result<(PathBuf, File)> {

@@ -60,6 +60,9 @@ def end_forks_with_this_process():
         # To the kernel the parent is the thread that forks, and another one may end before this process.
         if os.getppid() == process and threading.get_ident() == thread:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != process:
+                # It has ended before it was asked about.
+                os._exit(1)
 
     os.register_at_fork(after_in_child=in_child)
 
