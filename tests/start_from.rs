@@ -58,7 +58,14 @@ fn config_of(run: &Supervised) -> Config {
 fn states(segment: &Segment) -> Vec<Vec<u32>> {
     let read = |board: shoal::segment::float_board::FloatBoard<'_>| {
         let mut values = vec![0.0; board.len()];
-        board.read(&mut values).map(|_| bits(&values)).unwrap_or_default()
+        // A board that is being written may have to be read again.
+        for _ in 0..1_000 {
+            if board.version() == 0 || board.read(&mut values).is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        bits(&values)
     };
     segment.learner_boards().map(read).collect()
 }
