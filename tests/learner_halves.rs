@@ -302,7 +302,7 @@ fn a_split_run_whose_supervisor_was_killed_goes_on_with_both_halves() {
     run.wait_for_log("goes on from checkpoint");
     run.wait_for("more updates", |line| updates_of(line) >= goal);
     let segment = run.segment();
-    // A board that is being written may have to be read again.
+    // The checkpoint may have had as many updates already. Then the halves have yet to hand over what they begin with.
     run.wait_until("halves that have handed over", || handed_over(&segment).iter().all(|&updates| updates >= 500));
     run.end_by(Signal::SIGINT);
 }
