@@ -14,7 +14,7 @@ use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments::{ActionSpace, Dynamics, EnvironmentSpec, Generator, Native, ObservationSpace, registry};
 use shoal::roles::supervisor::{Prepared, SupervisorError};
-use shoal::segment::Segment;
+use shoal::segment::{Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 /// A synchronous run whose last weights are those of its only checkpoint.
@@ -140,10 +140,10 @@ fn halves_of_an_algorithm_begin_with_what_halves_have_learned() {
     let mut run = start_preset("pendulum_td3", &[&split[..], BEFORE_THE_FIRST_UPDATE, &[&from(&source)]].concat());
     let (kept, segment) = begun(&newest(&source), &mut run);
     let given = states(&segment);
-    let [critics, policy] = segment.handing_over_boards().map(|board| board.len()).collect::<Vec<_>>()[..] else { unreachable!() };
-    // A state begins with the parameters of the policy and of the critics. A half has a copy of the other's, which is as old as the last
-    // swap before the checkpoint, unless the other half has handed its own over meanwhile.
-    for (half, copy) in [0..policy, policy..policy + critics].into_iter().enumerate() {
+    // A state begins with the parameters of the policy, which are published, and of the critics. A half has a copy of the other's, which
+    // is as old as the last swap before the checkpoint, unless the other half has handed its own over meanwhile.
+    let SegmentSizes { published_values: policy, learned_parameters: both, .. } = *segment.layout().sizes();
+    for (half, copy) in [0..policy, policy..both].into_iter().enumerate() {
         let mut renewed = given[half].clone();
         renewed[copy.clone()].copy_from_slice(&given[1 - half][copy]);
         assert!(kept[half] == given[half] || kept[half] == renewed, "half {half} has other parameters, targets or moments");
