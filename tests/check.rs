@@ -141,7 +141,7 @@ fn a_run_that_goes_on_where_the_folder_around_it_cannot_be_written_is_refused_wi
 
 #[test]
 fn a_configuration_that_is_longer_than_most_runs_as_its_check_says() {
-    let mut run = start(&[&format!("environment.python_path={}", "x".repeat(70_000))]);
+    let mut run = start(&[&format!("environment.keyword_arguments={{{}}}", " ".repeat(70_000))]);
     run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();

@@ -26,6 +26,12 @@ pub(crate) fn reason(key: &str, config: &Config) -> Option<&'static Idle> {
 /// Every reason for which keys have no effect.
 pub(crate) const IDLE: &[Idle] = &[
     Idle {
+        keys: &["environment.python", "environment.python_path"],
+        holds: |config| !IN_PYTHON.iter().any(|prefix| config.environment.id.starts_with(prefix)),
+        state: "environment.id names no environment in Python",
+        remedy: "environment.id to one that begins with atari:, gymnasium: or python:",
+    },
+    Idle {
         keys: &[
             "replay.fanout",
             "replay.alpha",
@@ -174,6 +180,9 @@ pub(crate) const IDLE: &[Idle] = &[
         remedy: "network.engine=torch, or learner.device to a GPU",
     },
 ];
+
+/// What the names of environments in Python begin with.
+const IN_PYTHON: [&str; 3] = ["atari:", "gymnasium:", "python:"];
 
 const CHECKPOINT_KEYS: &[&str] = &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"];
 
