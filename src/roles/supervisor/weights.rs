@@ -36,13 +36,36 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
     false
 }
 
-/// Note the loss if the best policy, of this version and after so many environment steps, has not reached the disk. What is there instead
-/// may have a higher version, of a life of the run that was given up.
-pub(super) fn look_for_best((version, env_steps): (u64, u64), sinks: &mut Sinks) {
-    let saved = PolicyWeights::load(&sinks.folder().best_weights()).ok().map(|policy| policy.metadata);
-    if saved.is_none_or(|saved| (saved.parameter_version, saved.environment_steps) != (version, env_steps)) {
-        sinks.lose(format!("the best weights (version {version}), which could not be written"));
+/// Best weights that were not on the disk yet when the evaluator reported them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnsavedBest {
+    /// Their version and environment steps.
+    which: (u64, u64),
+    /// Those of the weights that were on the disk then, if there were any.
+    instead: Option<(u64, u64)>,
+}
+
+impl UnsavedBest {
+    /// The weights with this version and so many environment steps, which have just been reported in the run of `folder`.
+    pub(super) fn reported(version: u64, env_steps: u64, folder: &RunFolder) -> Self {
+        Self { which: (version, env_steps), instead: best_on_disk(folder) }
     }
+
+    /// Note the loss if they have not reached the disk. What is there instead may have a higher version, of a life of the run that was
+    /// given up. But what is there only since then is better: an evaluator saves nothing else, and may have been killed before it
+    /// reported it.
+    pub(super) fn look_for(self, sinks: &mut Sinks) {
+        let there = best_on_disk(sinks.folder());
+        if there != Some(self.which) && (there.is_none() || there == self.instead) {
+            sinks.lose(format!("the best weights (version {}), which could not be written", self.which.0));
+        }
+    }
+}
+
+/// Version and environment steps of the best weights on the disk.
+fn best_on_disk(folder: &RunFolder) -> Option<(u64, u64)> {
+    let metadata = PolicyWeights::load(&folder.best_weights()).ok()?.metadata;
+    Some((metadata.parameter_version, metadata.environment_steps))
 }
 
 /// What the files in `folder` tell of a run with this configuration that has taken `env_steps`. The best weights
@@ -108,24 +131,42 @@ mod tests {
         Sinks::open(folder, console, settings, None).unwrap()
     }
 
+    fn weights_metadata() -> WeightsMetadata {
+        WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() }
+    }
+
     #[test]
     fn best_weights_of_a_life_that_was_given_up_do_not_stand_in_for_those_that_could_not_be_saved() {
         let root = tempfile::tempdir().unwrap();
         let mut sinks = sinks_in(root.path(), Config::for_environment("CartPole-v1"));
         let spec = NetworkSpec::perceptron(4, &[4], Head::Linear { outputs: 2 });
         let parameters = vec![0.5; spec.parameter_count()];
-        let metadata = WeightsMetadata {
-            algorithm: "dqn".into(),
-            environment: "CartPole-v1".into(),
-            parameter_version: 40_500,
-            environment_steps: 162_000,
-            ..WeightsMetadata::default()
-        };
+        let metadata = WeightsMetadata { parameter_version: 40_500, environment_steps: 162_000, ..weights_metadata() };
         PolicyWeights::new(spec, &parameters, metadata).save(&sinks.folder().best_weights()).unwrap();
-        look_for_best((40_500, 162_000), &mut sinks);
-        look_for_best((35_000, 140_000), &mut sinks);
+        for (version, env_steps) in [(40_500, 162_000), (35_000, 140_000)] {
+            UnsavedBest::reported(version, env_steps, sinks.folder()).look_for(&mut sinks);
+        }
         let losses = sinks.finish(StopReason::StepLimit, &Snapshot::default()).losses;
         assert!(matches!(losses.as_slice(), [loss] if loss.contains("the best weights (version 35000)")), "{losses:?}");
+    }
+
+    #[test]
+    fn best_weights_are_not_lost_where_an_evaluator_has_saved_better_ones_and_was_killed_before_it_reported_them() {
+        let root = tempfile::tempdir().unwrap();
+        let mut sinks = sinks_in(root.path(), Config::for_environment("CartPole-v1"));
+        let save = |parameter_version: u64, sinks: &Sinks| {
+            let spec = NetworkSpec::perceptron(4, &[4], Head::Linear { outputs: 2 });
+            let metadata = WeightsMetadata { parameter_version, environment_steps: 10 * parameter_version, ..weights_metadata() };
+            let parameters = vec![0.5; spec.parameter_count()];
+            PolicyWeights::new(spec, &parameters, metadata).save(&sinks.folder().best_weights()).unwrap();
+        };
+        let never_saved = UnsavedBest::reported(3, 30, sinks.folder());
+        save(5, &sinks);
+        let unsaved = UnsavedBest::reported(10, 100, sinks.folder());
+        save(20, &sinks);
+        never_saved.look_for(&mut sinks);
+        unsaved.look_for(&mut sinks);
+        assert_eq!(sinks.finish(StopReason::StepLimit, &Snapshot::default()).losses, [""; 0]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Session {
         visualizer::remove_unfinished(&self.sinks.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(unsaved) = self.unsaved_best {
-            weights::look_for_best(unsaved, &mut self.sinks);
+            unsaved.look_for(&mut self.sinks);
         }
         self.write_last_checkpoint(&reason);
         let snapshot = self.snapshot();

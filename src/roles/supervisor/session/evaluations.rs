@@ -2,6 +2,7 @@
 
 use ipc_channel::TryRecvError;
 
+use super::super::weights::UnsavedBest;
 use super::Session;
 use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
 use crate::telemetry::{Evaluation, StopReason};
@@ -21,7 +22,8 @@ impl Session {
     fn evaluated(&mut self, report: EvaluationReport) {
         let evaluation = Evaluation { wall_s: self.observer.wall_s(), ..report.evaluation };
         if evaluation.is_best {
-            self.unsaved_best = report.unsaved.is_some().then_some((evaluation.version, evaluation.env_steps));
+            let (version, env_steps) = (evaluation.version, evaluation.env_steps);
+            self.unsaved_best = report.unsaved.as_ref().map(|_| UnsavedBest::reported(version, env_steps, self.sinks.folder()));
         }
         if let Some(unsaved) = &report.unsaved {
             self.sinks.trouble(unsaved.cause.clone(), &unsaved.message);

@@ -30,6 +30,7 @@ use super::products_limit::ProductsLimit;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::{Watched, wait_for};
+use super::weights::UnsavedBest;
 use super::{Prepared, RunOutcome, SupervisorError};
 use crate::config::Config;
 use crate::machine::cores;
@@ -62,8 +63,8 @@ pub struct Session {
     earlier_restarts: u64,
     look_clock: LookClock,
     standstill: Standstill,
-    /// Version and environment steps of the best parameters, if they could not be saved at once.
-    unsaved_best: Option<(u64, u64)>,
+    /// The best parameters, if they could not be saved at once.
+    unsaved_best: Option<UnsavedBest>,
     reason: Option<StopReason>,
     next_snapshot: Instant,
     attachments: Attachments,
