@@ -11,6 +11,10 @@ use super::{FOLDER, Libtorch, PLACEHOLDER, VERSION, folder};
 /// What torch-sys asks Python: where this fails, torch-sys would fail.
 const PYTHON_QUESTION: &str = "import torch; from torch.utils import cpp_extension; print(torch.__version__.split('+')[0])";
 
+/// The variables that name the folders which torch-sys takes instead of LIBTORCH for one part of it.
+const LIBRARIES: &str = "LIBTORCH_LIB";
+const HEADERS: &str = "LIBTORCH_INCLUDE";
+
 /// The user's choice, or `None` if there is none.
 pub(super) fn by_user(root: &Path) -> Result<Option<Libtorch>> {
     // Torch-sys looks only whether the variable is there: "0" also means yes.
@@ -18,10 +22,12 @@ pub(super) fn by_user(root: &Path) -> Result<Option<Libtorch>> {
         check_python().context("LIBTORCH_USE_PYTORCH is set")?;
         return Ok(Some(Libtorch::Python));
     }
+    let parts = [LIBRARIES, HEADERS].map(|variable| env::var_os(variable).map(PathBuf::from));
+    let [libraries, headers] = parts.each_ref().map(Option::as_deref);
     let Some(path) = env::var_os("LIBTORCH").map(PathBuf::from).filter(|path| !is_default(path, root)) else {
-        return Ok(None);
+        return refuse_parts_alone(libraries, headers).map(|()| None);
     };
-    check_folder(&path, part("LIBTORCH_LIB").as_deref(), part("LIBTORCH_INCLUDE").as_deref()).with_context(|| {
+    check_folder(&path, libraries, headers).with_context(|| {
         format!(
             "LIBTORCH is set to \"{}\". Point it to libtorch {VERSION}, or run `unset LIBTORCH` and let `cargo xtask setup` fetch it",
             path.display()
@@ -30,9 +36,19 @@ pub(super) fn by_user(root: &Path) -> Result<Option<Libtorch>> {
     Ok(Some(Libtorch::Chosen(path)))
 }
 
-/// A folder that torch-sys takes instead of LIBTORCH for one part of it.
-fn part(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).map(PathBuf::from)
+/// Fails if the user has named a folder for one part of libtorch and none for the whole: the build would join that part, whatever its
+/// version, to a libtorch that the set-up has fetched.
+fn refuse_parts_alone(libraries: Option<&Path>, headers: Option<&Path>) -> Result<()> {
+    for (variable, folder) in [(LIBRARIES, libraries), (HEADERS, headers)] {
+        if let Some(folder) = folder {
+            bail!(
+                "{variable} is set to \"{}\" and LIBTORCH is not, so the build would use parts of two libtorches. Run `unset {variable}`, \
+                 or set LIBTORCH as well, to the folder with its build-version or version.py",
+                folder.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether cargo set LIBTORCH for this program, from `.cargo/config.toml`, rather than the user.
@@ -117,5 +133,16 @@ mod tests {
         std::fs::remove_dir_all(headers.path().join("lib")).unwrap();
         check_folder(version.path(), Some(libraries.path()), Some(headers.path())).unwrap();
         assert!(check_folder(version.path(), Some(headers.path()), Some(libraries.path())).is_err());
+    }
+
+    #[test]
+    fn a_folder_for_one_part_is_refused_where_none_is_named_for_the_whole() {
+        refuse_parts_alone(None, None).unwrap();
+        let folder = Some(Path::new("/opt/torch"));
+        for (libraries, headers, variable) in [(folder, None, "LIBTORCH_LIB"), (None, folder, "LIBTORCH_INCLUDE")] {
+            let told = refuse_parts_alone(libraries, headers).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("{variable} is set to \"/opt/torch\" and LIBTORCH is not")), "{told}");
+            assert!(told.contains(&format!("`unset {variable}`")), "{told}");
+        }
     }
 }
