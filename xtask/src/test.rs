@@ -88,8 +88,11 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         })
         .collect();
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
-        prerequisites::require([prerequisites::cpp_compiler()])?;
-        let libtorch = libtorch::provide(Devices::Cpu)?;
+        let found = libtorch::find()?;
+        // One stage builds a part of it.
+        let space = only.is_none().then(|| prerequisites::space_to_build(&[Profile::Dev], found.is_none()));
+        prerequisites::require([prerequisites::cpp_compiler()].into_iter().chain(space))?;
+        let libtorch = found.map_or_else(|| libtorch::provide(Devices::Cpu), Ok)?;
         let environments = python::provide()?;
         Some((libtorch.loaded_on_demand(Profile::Dev), environments))
     } else {

@@ -19,8 +19,9 @@ const DEFAULT_CONFIG: &str = "configs/cartpole_dqn.toml";
 pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result<()> {
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
-    prerequisites::require([prerequisites::cpp_compiler()])?;
-    let libtorch = libtorch::provide(Devices::Cpu)?;
+    let found = libtorch::find()?;
+    prerequisites::require([prerequisites::cpp_compiler(), prerequisites::space_to_build(&[Profile::Release], found.is_none())])?;
+    let libtorch = found.map_or_else(|| libtorch::provide(Devices::Cpu), Ok)?;
     let environments = python::provide()?;
     let libtorch = libtorch.loaded_on_demand(Profile::Release);
     let supervisor = build_supervisor(&libtorch, &environments)?;
