@@ -42,6 +42,7 @@ print(json.dumps({
     'flags': getattr(sys, 'abiflags', ''),
     'implementation': sys.implementation.name,
     'shared': bool(value('Py_ENABLE_SHARED')),
+    'is_of_conda': os.path.isdir(os.path.join(getattr(sys, 'base_prefix', sys.prefix), 'conda-meta')),
     'library': os.path.join(folder, name),
     'library_is_there': os.path.isfile(os.path.join(folder, name)),
     'has_ensurepip': importlib.util.find_spec('ensurepip') is not None,
@@ -60,6 +61,12 @@ impl Obstacle {
     /// Something is missing that the distribution's packages bring.
     pub(crate) fn missing(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: install_command(Tool::PythonToEmbed) }
+    }
+
+    /// The Python is conda's, as that of many who may not install packages of the distribution: uv installs one for them.
+    fn conda(reason: String) -> Self {
+        let (major, minor) = NEWEST;
+        Self { reason, remedy: format!("{}   or   uv python install {major}.{minor}", install_command(Tool::PythonToEmbed)) }
     }
 
     /// The Python is of a version that does not serve, and most distributions have packages for one version only.
@@ -161,6 +168,12 @@ fn judge(facts: &Value) -> Result<PathBuf, Obstacle> {
             NEWEST.1
         )));
     }
+    if !flag("shared") && flag("is_of_conda") {
+        return Err(Obstacle::conda(format!(
+            "{executable} is conda's and was built without a shared library; programs that link the one beside it would load conda's \
+             other libraries with it, such as its C++ library, which may be too old for them"
+        )));
+    }
     if !flag("shared") {
         return Err(Obstacle::missing(format!("{executable} was built without a shared library")));
     }
@@ -184,7 +197,8 @@ mod tests {
     fn sound() -> Value {
         json!({
             "executable": "/usr/bin/python3", "version": [3, 11], "flags": "", "implementation": "cpython", "shared": true,
-            "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true, "pip_version": null,
+            "is_of_conda": false, "library": "/usr/lib/libpython3.11.so", "library_is_there": true, "has_ensurepip": true,
+            "pip_version": null,
         })
     }
 
@@ -231,6 +245,15 @@ mod tests {
         }
         let told = judge(&with(sound(), "library_is_there", json!(false))).unwrap_err().to_string();
         assert!(told.contains(&packages), "{told}");
+    }
+
+    #[test]
+    fn a_python_of_conda_is_refused_for_what_its_libraries_would_do_to_programs() {
+        let conda = with(with(sound(), "shared", json!(false)), "is_of_conda", json!(true));
+        let told = judge(&conda).unwrap_err().to_string();
+        assert!(told.contains("is conda's") && told.contains("its C++ library"), "{told}");
+        assert!(told.contains("uv python install 3.13") && told.contains(&install_command(Tool::PythonToEmbed)), "{told}");
+        assert_eq!(best_of(None, [conda, sound()]).unwrap(), PathBuf::from("/usr/bin/python3"), "another one serves");
     }
 
     #[test]
