@@ -2,7 +2,7 @@
 
 mod scripted;
 
-use scripted::{Happened, Observation, World, config};
+use scripted::{ENVIRONMENTS, Happened, Observation, World, config};
 use shoal::config::Config;
 use shoal::config::schema::InitialPriority;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated, is_truncated};
@@ -127,5 +127,46 @@ fn a_new_row_is_as_urgent_as_its_error_by_the_values_that_the_actor_acts_by() {
             let expected = f64::from((error.abs() + EPSILON).sqrt());
             assert!((priority - expected).abs() < 1e-3, "{priority} and not {expected} for {row:?} of {n_step} steps");
         }
+    }
+}
+
+/// Mean and variance.
+fn moments(values: &[f64]) -> [f64; 2] {
+    let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean_of(values);
+    [mean, mean_of(&values.iter().map(|value| (value - mean).powi(2)).collect::<Vec<_>>())]
+}
+
+#[test]
+fn an_actor_publishes_the_statistics_of_what_it_saw_and_of_its_discounted_returns() {
+    let world = recorded("dqn", 1, |config| {
+        (config.algorithm.normalise_observations, config.algorithm.normalise_rewards) = (true, true);
+    });
+    let board = world.segment.statistics_board(0).unwrap();
+    let mut found = vec![0.0; board.len()];
+    let (_, [observations, returns, ..]) = board.read(&mut found).unwrap();
+    assert_eq!([observations, returns], [(ENVIRONMENTS * STEPS) as u64; 2]);
+
+    let happened = world.happened();
+    let [of_first, of_second] = [0, 1].map(|element| {
+        let seen = happened.iter().flatten().map(|step| f64::from(step.observation[element]));
+        moments(&seen.collect::<Vec<_>>())
+    });
+    let mut returns = Vec::new();
+    for steps in &happened {
+        let mut discounted = 0.0;
+        for step in steps {
+            discounted = discounted * f64::from(GAMMA) + f64::from(step.reward);
+            returns.push(discounted);
+            if step.terminated || step.truncated {
+                discounted = 0.0;
+            }
+        }
+    }
+    let of_returns = moments(&returns);
+    let expected = [of_first[0], of_second[0], of_first[1], of_second[1], of_returns[0], of_returns[1]];
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.into_iter().zip(expected) {
+        assert!((f64::from(found) - expected).abs() < 1e-4, "{found} is not {expected}");
     }
 }

@@ -6,10 +6,11 @@ mod algorithm_support;
 use algorithm_support::{build, environment, state};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
-use shoal::algorithms::{Algorithm, Learning, Random, registry};
+use shoal::algorithms::{Algorithm, Learning, Random, Statistics, registry};
 use shoal::config::Config;
 use shoal::config::schema::Loss;
 use shoal::environments::{ActionSpace, EnvironmentSpec, registry as environments};
+use shoal::experience::fragment::{FRAMES, REWARDS};
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::metrics::Share;
 use shoal::replay::Batch;
@@ -327,6 +328,45 @@ fn sac_adds_the_entropy_to_targets_and_to_what_its_policy_climbs() {
     let after = lesson.apply(found);
     let logarithm = after[after.len() - 5];
     assert_near(&[logarithm], &[ALPHA.ln() + 0.1 * surplus.signum()]);
+}
+
+#[test]
+fn what_is_normalised_is_scaled_in_every_field_that_has_it_and_in_no_other() {
+    const VALUES: [f64; 2] = [4.0, -8.0];
+    // Less the mean of 3, divided by the deviation of 2.
+    const SCALED_OBSERVATIONS: [f64; 2] = [0.5, -5.5];
+    // Divided by the returns' deviation of 0.5, and limited to 10.
+    const SCALED_REWARDS: [f64; 2] = [8.0, -10.0];
+    for (name, of_observations, of_rewards) in [("dqn", &[OBSERVATION, NEXT_OBSERVATION][..], REWARD), ("appo", &[FRAMES][..], REWARDS)] {
+        for (observations, rewards) in [(true, false), (false, true), (true, true)] {
+            let (_, algorithm) = build(name, &environment::<1>(ActionSpace::Discrete { n: 2 }), |config| {
+                (config.algorithm.normalise_observations, config.algorithm.normalise_rewards) = (observations, rewards);
+            });
+            let mut statistics = Statistics::new(1);
+            statistics.merge(&[3.0, 4.0, 0.0, 0.25], [100; 2]);
+            let mut learning = algorithm.learning(1).unwrap();
+            learning.normalise_with(&statistics);
+            let mut batch = Batch::new(&algorithm.schema(), 2);
+            let fields = 0..algorithm.schema().fields().len();
+            for field in fields.clone() {
+                // Empty unless the field has floats, as all that is scaled has.
+                let floats = batch.column_mut(field).as_f32_mut();
+                floats.iter_mut().zip(VALUES.into_iter().cycle()).for_each(|(float, value)| *float = value as f32);
+            }
+            learning.prepare(&mut batch);
+            for field in fields {
+                let expected = if observations && of_observations.contains(&field) {
+                    SCALED_OBSERVATIONS
+                } else if rewards && field == of_rewards {
+                    SCALED_REWARDS
+                } else {
+                    VALUES
+                };
+                let found = batch.column(field).as_f32();
+                assert_near(found, &expected.into_iter().cycle().take(found.len()).collect::<Vec<_>>());
+            }
+        }
+    }
 }
 
 #[test]

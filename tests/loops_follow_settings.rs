@@ -169,24 +169,48 @@ fn staged_rows_wait_no_longer_than_the_interval_unless_nothing_may_depend_on_the
     }
 }
 
+/// The parameters that a learner begins with, and those after its first update, in a run that has taken `env_steps`.
+fn learned(mut config: Config, env_steps: u64) -> [Vec<f32>; 2] {
+    (config.learner.batch_size, config.learner.publish_interval_updates) = (8, 1);
+    // Nothing stays behind in the staging area, and an actor does not wait for the learner.
+    (config.actor.count, config.actor.flush_transitions) = (0, 1);
+    let world = World::new(config, |algorithm| algorithm);
+    world.publish_parameters();
+    world.act(0, 8);
+    world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+    Membership::default().enter(0).store(world.segment.control().membership());
+    let run = world.process(Role::Learner, 0);
+    let mut learner = Learner::new(&run, None).unwrap();
+    assert!(learner.join().unwrap());
+    let before = world.parameters();
+    assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+    [before, world.parameters()]
+}
+
 #[test]
 fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken() {
     for (env_steps, rate) in [(0, 1e-2), (500, 5.5e-3), (1_000, 1e-3)] {
         let mut config = config("dqn");
         (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (1e-2, Some(1e-3), 1_000);
-        (config.learner.batch_size, config.learner.publish_interval_updates) = (8, 1);
-        config.actor.flush_transitions = 1;
-        let world = World::new(config, |algorithm| algorithm);
-        world.act(0, 8);
-        world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
-        Membership::default().enter(0).store(world.segment.control().membership());
-        let run = world.process(Role::Learner, 0);
-        let mut learner = Learner::new(&run, None).unwrap();
-        assert!(learner.join().unwrap());
-        let before = world.parameters();
-        assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+        let [before, after] = learned(config, env_steps);
         // By the rate the first step of Adam moves every parameter that has a gradient, however large that is.
-        let moved = before.iter().zip(world.parameters()).map(|(before, after)| (after - before).abs()).fold(0.0, f32::max);
+        let moved = before.iter().zip(after).map(|(before, after)| (after - before).abs()).fold(0.0, f32::max);
         assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps");
+    }
+}
+
+#[test]
+fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
+    for algorithm in ["appo", "ppo"] {
+        let after = |entropy_start: f64, env_steps: u64| {
+            let mut config = config(algorithm);
+            (config.algorithm.entropy_start, config.algorithm.entropy_end, config.algorithm.entropy_anneal_steps) =
+                (entropy_start, 0.5, 1_000);
+            config.fragments.length_steps = 2;
+            let [_, after] = learned(config, env_steps);
+            after
+        };
+        assert_ne!(after(0.0, 0), after(9.0, 0), "{algorithm}");
+        assert_eq!(after(0.0, 1_000), after(9.0, 1_000), "{algorithm}: at the end the start counts no more");
     }
 }

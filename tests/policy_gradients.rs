@@ -9,5 +9,7 @@ mod auto_encoder;
 mod case;
 #[path = "policy_gradients/ppo.rs"]
 mod ppo;
+#[path = "policy_gradients/settings.rs"]
+mod settings;
 #[path = "policy_gradients/value_network.rs"]
 mod value_network;

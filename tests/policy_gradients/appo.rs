@@ -48,6 +48,41 @@ fn the_values_gradient_is_the_slope_of_its_error_with_targets_that_stand_still()
 }
 
 #[test]
+fn targets_and_advantages_have_the_discount_decay_and_weights_of_the_settings() {
+    const REWARDED: [f32; 3] = [0.4, -0.7, 0.9];
+    /// Probabilities of the actions under the target network's policy, divided by those under the policy that acted.
+    const WEIGHTS: [f32; 3] = [2.0, 0.6, 0.9];
+    let mut case = Case::new("appo", ActionSpace::Discrete { n: 4 }, |config| {
+        (config.algorithm.gamma, config.algorithm.trace_decay) = (0.9, Some(0.8));
+        (config.algorithm.max_importance_weight, config.algorithm.max_trace_weight) = (1.5, 0.7);
+        config.algorithm.surrogate = Surrogate::PolicyGradient;
+    });
+    let mut batch = case.batch(1, |_| (false, false));
+    batch.column_mut(LENGTH).as_i32_mut()[0] = 3;
+    batch.column_mut(REWARDS).as_f32_mut()[..3].copy_from_slice(&REWARDED);
+    let (state, parameters) = (case.state(), case.algorithm.sizes().published);
+    let (log_probabilities, values) = case.judged(&state[..parameters], &batch);
+    let (of_target, _) = case.judged(&state[parameters..2 * parameters], &batch);
+    for (step, weight) in WEIGHTS.iter().enumerate() {
+        batch.column_mut(LOG_PROBABILITIES).as_f32_mut()[step] = of_target[step] - weight.ln();
+    }
+    let (_, share) = case.gradient(&batch);
+    let (mut policy_loss, mut value_loss) = (0.0, 0.0);
+    let mut next_target = values[3];
+    for step in (0..3).rev() {
+        let [weight, carried] = [WEIGHTS[step].min(1.5), 0.8 * WEIGHTS[step].min(0.7)];
+        let (value, next_value) = (values[step], values[step + 1]);
+        policy_loss -= weight * (REWARDED[step] + 0.9 * next_target - value) * log_probabilities[step];
+        next_target = value + weight * (REWARDED[step] + 0.9 * next_value - value) + 0.9 * carried * (next_target - next_value);
+        value_loss += 0.5 * (value - next_target).powi(2);
+    }
+    for (name, sum) in [("policy_loss", policy_loss), ("value_loss", value_loss), ("importance_weight", 1.5 + 0.6 + 0.9)] {
+        let (found, expected) = (metric(&share, name), f64::from(sum / 3.0));
+        assert!((found - expected).abs() < 1e-5, "{name}: {found}, not {expected}");
+    }
+}
+
+#[test]
 fn a_batch_has_the_gradient_of_its_parts_together() {
     for actions in kinds() {
         let mut case = penalised(actions, |_| ());

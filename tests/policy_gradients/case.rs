@@ -84,6 +84,22 @@ impl Case {
         batch
     }
 
+    /// What the policy of these parameters says of a batch: the logarithm of the probability of each action, which is discrete, and the
+    /// value of each observation, of which a fragment has one more than steps.
+    pub(crate) fn judged(&self, parameters: &[f32], batch: &Batch) -> (Vec<f32>, Vec<f32>) {
+        let mut policy = self.algorithm.policy().unwrap();
+        policy.set_parameters(parameters);
+        let (rows, width) = (batch.rows() * (STEPS + 1), policy.outputs());
+        let mut outputs = vec![0.0; rows * width];
+        policy.infer(batch.column(FRAMES).as_values(), rows, &mut outputs);
+        let before_steps = outputs.chunks_exact(width).enumerate().filter(|(row, _)| row % (STEPS + 1) < STEPS);
+        let log_probabilities = before_steps.zip(batch.column(ACTIONS).as_i32()).map(|((_, outputs), &action)| {
+            let logits = &outputs[..width - 1];
+            logits[usize::try_from(action).unwrap()] - logits.iter().map(|logit| logit.exp()).sum::<f32>().ln()
+        });
+        (log_probabilities.collect(), outputs.chunks_exact(width).map(|outputs| policy.state_value(outputs)).collect())
+    }
+
     pub(crate) fn gradient(&mut self, batch: &Batch) -> (Vec<f32>, Share) {
         let mut gradient = vec![0.0; self.algorithm.sizes().learned];
         let share = self.learning.gradient(batch, &mut Random::seed_from_u64(1), &mut gradient);

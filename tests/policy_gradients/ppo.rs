@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use shoal::algorithms::Random;
 use shoal::config::Config;
 use shoal::environments::ActionSpace;
-use shoal::experience::fragment::{ACTIONS, FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
+use shoal::experience::fragment::{FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWARDS};
 use shoal::experience::transition::flags;
 use shoal::replay::Batch;
 
@@ -55,17 +55,9 @@ fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut()
     batch.column_mut(REWARDS).as_f32_mut()[..3].copy_from_slice(&[first, second, third]);
     // The second step ends an episode, and the third, which begins another, is the last before a time limit.
     batch.column_mut(FLAGS).as_i32_mut()[..3].copy_from_slice(&[flags(false, false), flags(true, false), flags(false, true)]);
-    let mut policy = case.algorithm.policy().unwrap();
-    policy.set_parameters(case.learning.published());
-    let mut outputs = vec![0.0; 4 * policy.outputs()];
-    policy.infer((&batch.column(FRAMES).as_f32()[..4 * OBSERVATION]).into(), 4, &mut outputs);
-    let values: Vec<f32> = outputs.chunks_exact(policy.outputs()).map(|outputs| policy.state_value(outputs)).collect();
+    let (log_probabilities, values) = case.judged(&case.state()[..case.algorithm.sizes().published], &batch);
     // With the probabilities of the learned policy itself every ratio is one.
-    for (step, logits) in outputs.chunks_exact(policy.outputs()).take(3).map(|outputs| &outputs[..4]).enumerate() {
-        let action = usize::try_from(batch.column(ACTIONS).as_i32()[step]).unwrap();
-        let normaliser = logits.iter().map(|logit| logit.exp()).sum::<f32>().ln();
-        batch.column_mut(LOG_PROBABILITIES).as_f32_mut()[step] = logits[action] - normaliser;
-    }
+    batch.column_mut(LOG_PROBABILITIES).as_f32_mut().copy_from_slice(&log_probabilities);
     case.learning.prepare(&mut batch);
     let (_, share) = case.gradient(&batch);
     let ended = second - values[1];

@@ -160,6 +160,7 @@ impl World {
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,
+            statistics_values: algorithm.normalisation().statistics_values(),
             ..SegmentSizes::of_rows(algorithm.schema().words(), 1_024)
         });
         let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
