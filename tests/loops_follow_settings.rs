@@ -1,9 +1,11 @@
-//! The loops of an actor and a learner do what the configuration says: what they explore with, when they flush, and how fast they learn.
+//! The loops of an actor, a learner and an evaluator do what the configuration says: what they explore with, when they flush, how fast
+//! they learn, and how much they play.
 
 mod scripted;
 
 use std::sync::{Arc, Mutex};
 
+use ipc_channel::ipc;
 use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
@@ -11,10 +13,12 @@ use shoal::config::schema::Exploration;
 use shoal::experience::{Choice, Experience};
 use shoal::metrics::Metric;
 use shoal::networks::{Network, NetworkSpec};
+use shoal::roles::evaluator::Evaluator;
 use shoal::roles::learner::{Learner, UpdateResult};
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
+use shoal::telemetry::EvaluationKind;
 use shoal::values::Values;
 
 /// What a policy was asked for.
@@ -212,5 +216,26 @@ fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
         };
         assert_ne!(after(0.0, 0), after(9.0, 0), "{algorithm}");
         assert_eq!(after(0.0, 1_000), after(9.0, 1_000), "{algorithm}: at the end the start counts no more");
+    }
+}
+
+#[test]
+fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_asked_for() {
+    for (greedy, exploration) in [(true, 0.0), (false, 1.0)] {
+        let mut config = config("sac");
+        (config.evaluator.episodes, config.evaluator.confirm_episodes, config.evaluator.greedy) = (3, 5, greedy);
+        // Episodes have 4, 5 and 2 steps in turn.
+        config.evaluator.episode_limit_steps = 3;
+        let folder = tempfile::tempdir().unwrap();
+        let (sender, receiver) = ipc::channel().unwrap();
+        let heard = asked(config, |world| {
+            world.publish_parameters();
+            let run = world.process(Role::Evaluator, 0);
+            Evaluator::new(&run, folder.path().join("best.safetensors"), 0).unwrap().evaluate(&sender, || true).unwrap();
+        });
+        let reports = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation);
+        let played: Vec<_> = reports.map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
+        assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
+        assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
     }
 }

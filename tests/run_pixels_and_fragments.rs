@@ -175,7 +175,9 @@ fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
 
 #[test]
 fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
-    let mut run = start_preset("cartpole_appo", &[ENDLESS, &["fragments.on_full=\"drop_oldest\"", "fragments.uses=64"]].concat());
+    // None is ever too old, which would count as well.
+    let overwrites = ["fragments.on_full=\"drop_oldest\"", "fragments.uses=64", "fragments.max_policy_lag_updates=1000000000"];
+    let mut run = start_preset("cartpole_appo", &[ENDLESS, &overwrites].concat());
     run.wait_for("dropped fragments", |line| number(line, "dropped_fragments") > 50 && number(line, "updates") > 100);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();

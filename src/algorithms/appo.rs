@@ -363,3 +363,32 @@ impl Learning for AppoLearning {
         self.penalty = reader.values(1)[0];
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::OnFull;
+
+    #[test]
+    fn fragments_are_reused_as_the_configuration_says() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = "appo".into();
+        (config.actor.count, config.actor.environments, config.actor.attach_slots) = (2, 10, 0);
+        config.learner.batch_size = 64;
+        config.fragments = FragmentsConfig {
+            length_steps: 8,
+            capacity: Some(500),
+            on_full: OnFull::Wait,
+            max_policy_lag_updates: 7,
+            kept_batches: 3,
+            uses: 5,
+            replay_share: 0.5,
+            retained: Some(40),
+        };
+        let expected =
+            Reuse { kept_batches: 3, uses: 5, max_policy_lag_updates: Some(7), most_waiting: Some(480), replayed: 4, retained: 40 };
+        assert_eq!(kind(&config).reuse, expected);
+        (config.fragments.on_full, config.fragments.replay_share) = (OnFull::DropOldest, 0.0);
+        assert_eq!(kind(&config).reuse, Reuse { most_waiting: None, replayed: 0, retained: 0, ..expected });
+    }
+}

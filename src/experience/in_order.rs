@@ -122,6 +122,7 @@ impl Source for InOrder<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::thread;
 
     use super::*;
@@ -217,6 +218,32 @@ mod tests {
         assert_eq!([(); 2].map(|()| is_new(&mut source)), [Some(true), Some(false)]);
         source.restart();
         assert_eq!([(); 4].map(|()| is_new(&mut source)), [Some(true), Some(false), Some(false), None], "all eight were handed out");
+    }
+
+    #[test]
+    fn each_kept_batch_is_handed_out_so_often_in_any_order_and_kept_when_learners_start_over() {
+        let mut beginnings = BTreeSet::new();
+        for seed in 0..64 {
+            let segment = eight_fragments();
+            let mut source = source(&segment, 2, Reuse { kept_batches: 3, uses: 2, ..ONCE });
+            let mut random = Random::seed_from_u64(seed);
+            let mut order: Vec<Vec<usize>> = Vec::new();
+            loop {
+                let drawn = source.next(0, &mut random).unwrap();
+                let is_new = drawn.is_new;
+                let Some(batch) = numbers(drawn) else { break };
+                assert_eq!(is_new, !order.contains(&batch), "{batch:?} after {order:?}");
+                // The fourth batch takes the place of the first one that is used up.
+                let is_used_up = (1..order.len()).any(|index| order[..index].contains(&order[index]));
+                assert_eq!(segment.control().sampled().load(Ordering::Relaxed), if is_used_up { 8 } else { 6 }, "after {order:?}");
+                order.push(batch);
+                source.restart();
+            }
+            beginnings.insert(order[..2].to_vec());
+            order.sort_unstable();
+            assert_eq!(order, [[0, 1], [0, 1], [2, 3], [2, 3], [4, 5], [4, 5], [6, 7], [6, 7]]);
+        }
+        assert_eq!(beginnings.len(), 9, "an update takes any of the three that are kept: {beginnings:?}");
     }
 
     #[test]

@@ -30,12 +30,16 @@ const REUSE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: N
 type Queue = Recorded<Fragments>;
 
 fn queue(capacity: usize) -> Queue {
+    queue_with(capacity, REUSE)
+}
+
+fn queue_with(capacity: usize, reuse: Reuse) -> Queue {
     let mut config = Config::for_environment("CartPole-v1");
     config.algorithm.name = "appo".into();
     config.fragments.length_steps = STEPS;
     // So few that the smallest queue, of 64, is large enough.
     (config.actor.environments, config.actor.attach_slots) = (1, 0);
-    Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE), REUSE), capacity, 0, PROCESSES, 4)
+    Recorded::new(Fragments::new(&config, &stacked_environment(STACK, SIDE), reuse), capacity, 0, PROCESSES, 4)
 }
 
 fn actor(queue: &Queue, slot: usize, life: u16) -> Acting<'_> {
@@ -185,11 +189,15 @@ fn fragments_are_taken_in_order_whole_and_once_and_their_observations_can_be_put
 }
 
 #[test]
-fn fragments_that_were_overwritten_are_gone_and_those_after_them_are_taken_in_order() {
-    let queue = queue(64);
+fn actors_that_do_not_wait_overwrite_the_oldest_fragments_and_those_after_them_are_taken_in_order() {
+    let queue = queue_with(64, Reuse { most_waiting: None, ..REUSE });
     queue.join(0);
+    let limiter = queue.experience.limiter();
     let mut actor = actor(&queue, 0, 1);
-    (0..150).for_each(|_| actor.complete_one());
+    for fragment in 0..150 {
+        assert!(limiter.turn(&queue.segment, queue.slot(0)).has_come(), "with {fragment} inserted");
+        actor.complete_one();
+    }
     assert_eq!(queue.view().fresh(), 64);
     let taken = drain(&queue, 0);
     assert!(taken.len() == 64 && taken.is_sorted(), "{taken:?}");

@@ -29,7 +29,7 @@ choice! {
     /// When a checkpoint includes the replay.
     KeepReplay {
         /// Until the run completes: it is solved, or has taken its last step. The checkpoint of a completed run is
-        /// small.
+        /// small. With `actor.count = 0` the same as `"always"`.
         UntilCompleted = "until_completed",
         /// Always.
         Always = "always",

@@ -33,7 +33,7 @@ table! {
 choice! {
     /// What actors do when no more fragments may wait.
     OnFull {
-        /// Actors wait: every fragment is learned from.
+        /// Actors wait: no fragment is overwritten.
         Wait = "wait",
         /// Actors go on and overwrite the oldest fragments.
         DropOldest = "drop_oldest",
