@@ -1,4 +1,5 @@
-//! The loops of an actor and a learner do what the configuration says: what they explore with, when they flush, and how fast they learn.
+//! The loops of an actor and a learner do what the configuration says: what they explore with, when they flush, how fast they learn,
+//! and when they publish.
 
 mod scripted;
 
@@ -7,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
-use shoal::config::schema::Exploration;
+use shoal::config::schema::{Exploration, StepSize};
 use shoal::experience::{Choice, Experience};
 use shoal::metrics::Metric;
 use shoal::networks::{Network, NetworkSpec};
 use shoal::roles::learner::{Learner, UpdateResult};
+use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
@@ -169,17 +171,27 @@ fn staged_rows_wait_no_longer_than_the_interval_unless_nothing_may_depend_on_the
     }
 }
 
+/// A run with the transitions of eight steps in it, of which a batch takes eight.
+fn with_experience(mut config: Config) -> World {
+    (config.learner.batch_size, config.actor.flush_transitions) = (8, 1);
+    let world = World::new(config, |algorithm| algorithm);
+    world.act(0, 8);
+    world
+}
+
 #[test]
-fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken() {
-    for (env_steps, rate) in [(0, 1e-2), (500, 5.5e-3), (1_000, 1e-3)] {
+fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken_and_of_the_batch_that_its_view_has() {
+    for (env_steps, doublings, rate, batch_size) in
+        [(0, 0, 1e-2, 8), (500, 0, 5.5e-3, 8), (1_000, 0, 1e-3, 8), (0, -1, 5e-3, 4), (500, 1, 1.1e-2, 16)]
+    {
         let mut config = config("dqn");
         (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (1e-2, Some(1e-3), 1_000);
-        (config.learner.batch_size, config.learner.publish_interval_updates) = (8, 1);
-        config.actor.flush_transitions = 1;
-        let world = World::new(config, |algorithm| algorithm);
-        world.act(0, 8);
+        (config.learner.publish_interval_updates, config.adaptation.step_size) = (1, StepSize::Linear);
+        let world = with_experience(config);
         world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
-        Membership::default().enter(0).store(world.segment.control().membership());
+        let mut membership = Membership::default();
+        membership.enter(0);
+        membership.double(doublings).store(world.segment.control().membership());
         let run = world.process(Role::Learner, 0);
         let mut learner = Learner::new(&run, None).unwrap();
         assert!(learner.join().unwrap());
@@ -187,6 +199,33 @@ fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken() {
         assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
         // By the rate the first step of Adam moves every parameter that has a gradient, however large that is.
         let moved = before.iter().zip(world.parameters()).map(|(before, after)| (after - before).abs()).fold(0.0, f32::max);
-        assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps");
+        assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps with {doublings} doublings");
+        assert_eq!(run.process.counters().get(Counter::Sampled), batch_size, "{doublings} doublings");
     }
+}
+
+#[test]
+fn a_leader_publishes_when_it_begins_after_so_many_updates_and_when_it_leaves() {
+    let mut config = config("dqn");
+    config.learner.publish_interval_updates = 3;
+    let world = with_experience(config);
+    let mut membership = Membership::default();
+    membership.enter(0).store(world.segment.control().membership());
+    let run = world.process(Role::Learner, 0);
+    let mut learner = Learner::new(&run, None).unwrap();
+    assert!(learner.join().unwrap());
+    assert_eq!(world.published_updates(), 0);
+    let updates = |learner: &mut Learner<'_>, count: usize| -> Vec<u64> {
+        let update = |_| {
+            assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+            world.published_updates()
+        };
+        (0..count).map(update).collect()
+    };
+    assert_eq!(updates(&mut learner, 7), [0, 0, 3, 3, 3, 6, 6]);
+    // In another view batches begin anew, and from there updates are counted.
+    membership.double(1).store(world.segment.control().membership());
+    assert_eq!(updates(&mut learner, 4), [7, 7, 10, 10]);
+    learner.leave();
+    assert_eq!(world.published_updates(), 11);
 }
