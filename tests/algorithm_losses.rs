@@ -75,9 +75,9 @@ fn check(name: &str, change: impl Fn(&mut Config)) {
             config.network.engine = engine;
             config.learner.device = if engine == Engine::Torch { test_device::of_libtorch() } else { "cpu".into() };
             config.learner.max_gradient_norm = None;
-            // Adam divides by the root of this and the squared gradient: with the usual 1e-8, elements that are rounding errors
-            // of zero would move as far as all others.
-            config.learner.adam_epsilon = 1e-2;
+            // None is its default. Adam divides by the root of the squared gradient and `adam_epsilon`: with the usual 1e-8, elements
+            // that are rounding errors of zero would move as far as all others.
+            (config.learner.adam_beta1, config.learner.adam_beta2, config.learner.adam_epsilon) = (0.8, 0.95, 1e-2);
             change(config);
         });
         let mut learning = algorithm.learning(3).unwrap();

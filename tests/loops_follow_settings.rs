@@ -1,5 +1,5 @@
 //! The loops of an actor, a learner and an evaluator do what the configuration says: what they explore with, when they flush, how fast
-//! they learn, and how much they play.
+//! they learn, when they publish, and how much they play.
 
 mod scripted;
 
@@ -9,12 +9,13 @@ use ipc_channel::ipc;
 use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
-use shoal::config::schema::Exploration;
+use shoal::config::schema::{Exploration, StepSize};
 use shoal::experience::{Choice, Experience};
 use shoal::metrics::Metric;
 use shoal::networks::{Network, NetworkSpec};
 use shoal::roles::evaluator::Evaluator;
 use shoal::roles::learner::{Learner, UpdateResult};
+use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
@@ -173,33 +174,47 @@ fn staged_rows_wait_no_longer_than_the_interval_unless_nothing_may_depend_on_the
     }
 }
 
-/// The parameters that a learner begins with, and those after its first update, in a run that has taken `env_steps`.
-fn learned(mut config: Config, env_steps: u64) -> [Vec<f32>; 2] {
-    (config.learner.batch_size, config.learner.publish_interval_updates) = (8, 1);
+/// A run with the transitions of eight steps in it, of which a batch takes eight.
+fn with_experience(mut config: Config) -> World {
+    config.learner.batch_size = 8;
     // Nothing stays behind in the staging area, and an actor does not wait for the learner.
     (config.actor.count, config.actor.flush_transitions) = (0, 1);
     let world = World::new(config, |algorithm| algorithm);
     world.publish_parameters();
     world.act(0, 8);
+    world
+}
+
+/// The parameters before and after the first update of a learner in a run that has taken `env_steps`, and the number of rows
+/// in its batch, which was doubled `doublings` times.
+fn learned(mut config: Config, env_steps: u64, doublings: i32) -> ([Vec<f32>; 2], u64) {
+    config.learner.publish_interval_updates = 1;
+    let world = with_experience(config);
     world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
-    Membership::default().enter(0).store(world.segment.control().membership());
+    let mut membership = Membership::default();
+    membership.enter(0);
+    membership.double(doublings).store(world.segment.control().membership());
     let run = world.process(Role::Learner, 0);
     let mut learner = Learner::new(&run, None).unwrap();
     assert!(learner.join().unwrap());
     let before = world.parameters();
     assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
-    [before, world.parameters()]
+    ([before, world.parameters()], run.process.counters().get(Counter::Sampled))
 }
 
 #[test]
-fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken() {
-    for (env_steps, rate) in [(0, 1e-2), (500, 5.5e-3), (1_000, 1e-3)] {
+fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken_and_of_the_batch_that_its_view_has() {
+    for (env_steps, doublings, rate, batch_size) in
+        [(0, 0, 1e-2, 8), (500, 0, 5.5e-3, 8), (1_000, 0, 1e-3, 8), (0, -1, 5e-3, 4), (500, 1, 1.1e-2, 16)]
+    {
         let mut config = config("dqn");
         (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (1e-2, Some(1e-3), 1_000);
-        let [before, after] = learned(config, env_steps);
+        config.adaptation.step_size = StepSize::Linear;
+        let ([before, after], sampled) = learned(config, env_steps, doublings);
         // By the rate the first step of Adam moves every parameter that has a gradient, however large that is.
         let moved = before.iter().zip(after).map(|(before, after)| (after - before).abs()).fold(0.0, f32::max);
-        assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps");
+        assert!((moved / rate - 1.0).abs() < 0.01, "{moved} and not {rate} after {env_steps} steps with {doublings} doublings");
+        assert_eq!(sampled, batch_size, "{doublings} doublings");
     }
 }
 
@@ -211,7 +226,7 @@ fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
             (config.algorithm.entropy_start, config.algorithm.entropy_end, config.algorithm.entropy_anneal_steps) =
                 (entropy_start, 0.5, 1_000);
             config.fragments.length_steps = 2;
-            let [_, after] = learned(config, env_steps);
+            let ([_, after], _) = learned(config, env_steps, 0);
             after
         };
         assert_ne!(after(0.0, 0), after(9.0, 0), "{algorithm}");
@@ -238,4 +253,30 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
         assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
     }
+}
+
+#[test]
+fn a_leader_publishes_when_it_begins_after_so_many_updates_and_when_it_leaves() {
+    let mut config = config("dqn");
+    config.learner.publish_interval_updates = 3;
+    let world = with_experience(config);
+    let mut membership = Membership::default();
+    membership.enter(0).store(world.segment.control().membership());
+    let run = world.process(Role::Learner, 0);
+    let mut learner = Learner::new(&run, None).unwrap();
+    assert!(learner.join().unwrap());
+    assert_eq!(world.published_updates(), 0);
+    let updates = |learner: &mut Learner<'_>, count: usize| -> Vec<u64> {
+        let update = |_| {
+            assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+            world.published_updates()
+        };
+        (0..count).map(update).collect()
+    };
+    assert_eq!(updates(&mut learner, 7), [0, 0, 3, 3, 3, 6, 6]);
+    // In another view batches begin anew, and from there updates are counted.
+    membership.double(1).store(world.segment.control().membership());
+    assert_eq!(updates(&mut learner, 4), [7, 7, 10, 10]);
+    learner.leave();
+    assert_eq!(world.published_updates(), 11);
 }

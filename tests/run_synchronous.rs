@@ -166,6 +166,20 @@ fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
 }
 
 #[test]
+fn the_first_checkpoint_of_every_so_many_steps_stays_beside_the_newest() {
+    let mut run = start(&[
+        "actor.count=0",
+        "evaluator.enabled=false",
+        "run.stop_env_steps=5000",
+        "checkpoint.synchronous_interval_steps=1000",
+        "checkpoint.keep_last=1",
+        "checkpoint.keep_every_steps=3000",
+    ]);
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(steps_of_checkpoints(&run), [1000, 3000, 5000]);
+}
+
+#[test]
 fn what_is_learned_in_the_end_is_evaluated_once() {
     for checkpoints in [None, Some("checkpoint.synchronous_interval_steps=4000")] {
         let (policy, evaluations) = train(checkpoints.as_slice());

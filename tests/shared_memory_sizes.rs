@@ -1,8 +1,9 @@
 //! Shared memory that is too small is refused, whatever its size, and shared memory that others fill later does not matter: no process ever
-//! meets a page that is not there (SIGBUS).
+//! meets a page that is not there (SIGBUS). Its pages are huge if that is wanted.
 
 mod namespaces;
 mod run_support;
+mod skipped;
 
 use std::path::Path;
 
@@ -106,4 +107,21 @@ fn a_run_goes_on_when_others_have_filled_the_shared_memory() {
         assert_eq!(run.metrics().pop().unwrap()["restarts"], 0);
         run.end_by(Signal::SIGTERM);
     });
+}
+
+#[test]
+fn a_run_wishes_for_huge_pages_only_if_it_is_told_to() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return skipped::because("this kernel has no transparent huge pages");
+    }
+    for wished in [true, false] {
+        let mut run = start(&[&format!("machine.huge_pages={wished}")]);
+        run.wait_for("updates", |line| line["updates"].as_u64() > Some(0));
+        let segment = run.segment_name().unwrap();
+        let maps = std::fs::read_to_string(format!("/proc/{}/smaps", run.pid())).unwrap();
+        let mut of_segment = maps.lines().skip_while(|line| !line.ends_with(&segment));
+        let flags = of_segment.find_map(|line| line.strip_prefix("VmFlags:")).expect("the supervisor has mapped the segment");
+        assert_eq!(flags.split_whitespace().any(|flag| flag == "hg"), wished, "{flags}");
+        run.end_by(Signal::SIGTERM);
+    }
 }

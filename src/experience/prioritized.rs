@@ -177,7 +177,8 @@ pub(super) mod tests {
             thread::scope(|threads| {
                 let process = segment.processes().slot(0);
                 let seat = Seat { segment: &segment, process, seed: 1, threads: Some(threads), is_counted: true };
-                let mut source = transitions.source(seat).unwrap();
+                let mut source = Prioritized::new(&config, &transitions.schema(), transitions.limiter(), seat).unwrap();
+                assert_eq!(source.thread.is_some(), prefetch);
                 let mut random = Random::seed_from_u64(1);
                 for round in 0..20 {
                     assert!(source.wait(&mut || true));

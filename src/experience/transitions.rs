@@ -195,6 +195,27 @@ mod tests {
     use crate::segment::{Description, Layout, Segment, SegmentSizes};
 
     #[test]
+    fn how_much_is_stored_and_who_waits_for_whom_is_as_configured() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.replay.capacity, config.replay.fanout, config.replay.min_size) = (5_000, 8, 300);
+        (config.replay.samples_per_insert, config.replay.error_band) = (Some(4.0), Some(9_000.0));
+        (config.actor.flush_transitions, config.actor.environments, config.algorithm.n_step) = (20, 3, 2);
+        let of = |config: &Config| {
+            let transitions = Transitions::new(config, &registry::spec("CartPole-v1").unwrap());
+            (transitions.storage(), transitions.limiter())
+        };
+        let storage = Storage { capacity: 5_000, fanout: 8, flush_rows: 20, largest_flush_rows: 19 + 3 * 2 };
+        let limiter = RateLimiter { min_size: 300, samples_per_insert: Some(4.0), takes_once: false, error_band: 9_000.0 };
+        assert_eq!(of(&config), (storage, limiter));
+        config.replay.error_band = None;
+        let chosen = RateLimiter { error_band: 120.0, ..limiter };
+        assert_eq!(of(&config), (storage, chosen), "a tenth of the samples that the first 300 transitions stand for");
+        (config.replay.samples_per_insert, config.replay.prioritized) = (None, false);
+        let free = RateLimiter { samples_per_insert: None, error_band: f64::INFINITY, ..limiter };
+        assert_eq!(of(&config), (Storage { fanout: 0, ..storage }, free));
+    }
+
+    #[test]
     fn each_transition_of_several_steps_is_told_the_parameters_of_its_last() {
         let mut config = Config::for_environment("CartPole-v1");
         config.algorithm.n_step = 3;

@@ -199,6 +199,13 @@ impl World {
         parameters
     }
 
+    /// The updates that led to the parameters that were published last.
+    pub fn published_updates(&self) -> u64 {
+        let board = self.segment.parameter_board();
+        let (_, [updates, ..]) = board.read(&mut vec![0.0; board.len()]).expect("parameters were published");
+        updates
+    }
+
     /// Take so many steps in all environments, as actor `number`.
     pub fn act(&self, number: usize, steps: usize) {
         let run = self.process(Role::Actor, number);

@@ -232,3 +232,14 @@ impl CheckpointWriter {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checkpoints_that_are_kept_are_those_that_the_configuration_names() {
+        let table = CheckpointConfig { keep_last: 5, keep_best: true, keep_every_steps: Some(7), ..CheckpointConfig::default() };
+        assert_eq!(Retention::from(&table), Retention { last: 5, best: true, every_steps: Some(7) });
+    }
+}

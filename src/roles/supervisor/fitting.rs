@@ -201,6 +201,27 @@ mod tests {
     }
 
     #[test]
+    fn ranges_that_somebody_gave_have_both_of_their_ends() {
+        let given = config(|config| {
+            let table = &mut config.adaptation;
+            (table.fewest_actors, table.most_actors) = (2, Some(5));
+            (table.fewest_environments, table.most_environments) = (4, Some(16));
+            (table.smallest_batch, table.largest_batch) = (Some(32), Some(256));
+        });
+        let range = |low, high| Range { low, high };
+        let expected = Ranges { actors: range(2, 5), environments: range(4, 16), batch_size: range(32, 256) };
+        assert_eq!(ranges(&given, 4), Some(expected));
+    }
+
+    #[test]
+    fn the_part_of_a_run_that_is_over_is_that_of_its_steps_or_of_its_time_whichever_is_more() {
+        let over = |env_steps, stop_wall_s| {
+            progress(&Snapshot { env_steps, stop_env_steps: 100, wall_s: 30.0, stop_wall_s, ..Snapshot::default() })
+        };
+        assert_eq!([over(1, Some(60.0)), over(90, Some(60.0)), over(1, None)], [0.5, 0.9, 0.01]);
+    }
+
+    #[test]
     fn memory_is_planned_for_the_upper_ends_and_the_band_is_theirs() {
         let text = config(|config| config.adaptation.largest_batch = Some(256)).to_toml();
         let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();

@@ -95,6 +95,17 @@ mod tests {
     }
 
     #[test]
+    fn a_video_begins_once_the_interval_since_the_last_one_began_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        for (video_interval_s, expected) in [(Some(1e6), [true, false]), (Some(1e-9), [true, true]), (None, [false, false])] {
+            let config = VisualizerConfig { video_interval_s, ..VisualizerConfig::default() };
+            let mut videos = Videos::new(folder.path().to_path_buf(), &config);
+            let begun = [(); 2].map(|()| videos.begin_if_due().unwrap().is_some());
+            assert_eq!(begun, expected, "{video_interval_s:?}");
+        }
+    }
+
+    #[test]
     fn the_newest_videos_are_kept_and_the_best() {
         let videos = of_returns(&[5.0, 90.5, -3.0, 20.0, 10.0]);
         assert_eq!(too_many(&videos, 2), [&videos[0], &videos[2]]);
