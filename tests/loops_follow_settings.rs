@@ -187,7 +187,7 @@ fn with_experience(mut config: Config) -> World {
 
 /// The parameters before and after the first update of a learner in a run that has taken `env_steps`, and the number of rows
 /// in its batch, which was doubled `doublings` times.
-fn learned(mut config: Config, env_steps: u64, doublings: i32) -> ([Vec<f32>; 2], u64) {
+fn learned(mut config: Config, env_steps: u64, doublings: i8) -> ([Vec<f32>; 2], u64) {
     config.learner.publish_interval_updates = 1;
     let world = with_experience(config);
     world.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
