@@ -56,7 +56,7 @@ impl PolicyAndValue {
             Distribution::Gaussian { elements } => vec![head(MEAN, elements), head(LOG_DEVIATION, elements)],
         };
         let of_layers = |input, head| NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, head);
-        let value_network = config.network.separate_value.then(|| of_layers(input.clone(), Head::Linear { outputs: 1 }));
+        let value_network = config.separates_value().then(|| of_layers(input.clone(), Head::Linear { outputs: 1 }));
         if value_network.is_none() {
             heads.push(head(VALUE, 1));
         }

@@ -36,6 +36,8 @@ impl Case {
         config.network.hidden = vec![7];
         config.fragments.length_steps = STEPS;
         config.learner.batch_size = 4 * STEPS;
+        // The expected losses follow the value through the shared layers.
+        config.network.separate_value = Some(false);
         change(&mut config);
         let algorithm = registry::build(&config, &environment).unwrap();
         let mut case = Self { learning: algorithm.learning(1).unwrap(), algorithm, settings: config.algorithm, actions };

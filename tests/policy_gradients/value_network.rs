@@ -20,7 +20,7 @@ fn batch(case: &mut Case) -> Batch {
 
 fn separate(algorithm: &str, actions: ActionSpace, value_coefficient: f64) -> Case {
     Case::new(algorithm, actions, |config| {
-        config.network.separate_value = true;
+        config.network.separate_value = Some(true);
         config.algorithm.minibatches = 1;
         config.algorithm.value_coefficient = Some(value_coefficient);
     })
@@ -80,7 +80,7 @@ fn the_policy_neither_gives_the_value_nor_hears_of_its_errors() {
 fn value_and_auto_encoder_learn_side_by_side_and_a_state_goes_on_where_it_was() {
     let case = |algorithm| {
         Case::seeing(ObservationSpace::bytes(&[1, 4, 4]), algorithm, ActionSpace::Discrete { n: 3 }, |config| {
-            config.network.separate_value = true;
+            config.network.separate_value = Some(true);
             config.auto_encoder.coefficient = 1.0;
             config.auto_encoder.latent = 5;
             config.algorithm.minibatches = 1;

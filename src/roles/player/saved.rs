@@ -144,7 +144,7 @@ fn with_network_of(PolicyWeights { spec, metadata, .. }: &PolicyWeights, mut con
     config.network.hidden = spec.hidden();
     config.network.dueling = spec.is_dueling();
     if config.rows() == Rows::Fragments {
-        config.network.separate_value = spec.head_outputs(VALUE).is_none();
+        config.network.separate_value = Some(spec.head_outputs(VALUE).is_none());
         // Any weight: whoever acts has no decoder.
         let encoded = |latent| AutoEncoderConfig { coefficient: 1.0, latent };
         config.auto_encoder = spec.head_outputs(LATENT).map_or_else(AutoEncoderConfig::default, encoded);
