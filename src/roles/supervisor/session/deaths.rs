@@ -101,12 +101,14 @@ impl Session {
         let slot = self.segment.processes().slot(planned.slot);
         let (how, details) = death.describe(&slot.last_words());
         let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
-        if has_made_progress(planned.role, work, death.setting) {
+        let was_leaving = slot.phase() == Some(Phase::Leaving);
+        let is_own_fault = death.is_own_fault() || death.ending.is_orderly() && !was_leaving;
+        // What kills a process that works, such as want of memory, is still given time to pass.
+        if is_own_fault && has_made_progress(planned.role, work, death.setting) {
             self.watched[index].forgive();
         }
-        let was_leaving = slot.phase() == Some(Phase::Leaving);
         let exit = Exit {
-            is_own_fault: death.is_own_fault() || death.ending.is_orderly() && !was_leaving,
+            is_own_fault,
             // Others publish or stage what they have while they leave.
             was_closing: was_leaving && planned.role.evaluates(),
             pid: death.pid.as_raw(),
