@@ -18,7 +18,7 @@ use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
 use crate::machine::cores;
-use crate::readable::{self, percent, short};
+use crate::readable::{self, counted, percent, short};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;
@@ -203,8 +203,8 @@ fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     }
     let (role, worked) = if actors < learners { ("actors", actors) } else { ("learners", learners) };
     let evidence = format!(
-        "processes failed {} times, and {role} worked only {} of the time; run.log says how they failed",
-        period.restarts,
+        "{} in the time judged, of which {role} worked only {}; run.log says how processes failed",
+        counted(period.restarts as usize, "death"),
         percent(worked)
     );
     Some(Diagnosis { bottleneck: Bottleneck::Failures, evidence, advice: Vec::new() })

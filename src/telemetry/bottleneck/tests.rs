@@ -245,8 +245,10 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     assert_eq!((verdict.bottleneck, settings(&verdict)), (Bottleneck::Failures, Vec::new()));
     assert_eq!(
         verdict.to_string(),
-        "held back by failures: processes failed 9 times, and actors worked only 7 % of the time; run.log says how they failed"
+        "held back by failures: 9 deaths in the time judged, of which actors worked only 7 %; run.log says how processes failed"
     );
+    let once = judge(&Snapshot { restarts: 1, ..run.clone() }, &context()).to_string();
+    assert!(once.contains("1 death in the time judged"), "{once}");
     let before_learning = verdict_since(&Snapshot::default(), None, &failing, Clock::Wall, &context());
     assert_eq!(before_learning.bottleneck, Bottleneck::Failures, "also before the first update");
     assert_eq!(judge(&run, &context()).bottleneck, Bottleneck::Actors);
