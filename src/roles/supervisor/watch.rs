@@ -347,8 +347,8 @@ pub(super) fn work_counted(slot: ProcessSlot<'_>, role: Role) -> u64 {
     slot.counters().get(if role == Role::Learner { Counter::Updates } else { Counter::EnvSteps })
 }
 
-/// Whether a process that has counted so much `work` itself had got well beyond its start. An evaluator counts none: its
-/// reports show its progress.
+/// Whether a process that has counted so much `work` itself had got well beyond its start. An evaluator counts none:
+/// its reports show its progress.
 pub(super) fn has_made_progress(role: Role, work: u64, setting: ActorSetting) -> bool {
     match role {
         Role::Actor => work >= PROGRESS_FROM * setting.environments as u64,

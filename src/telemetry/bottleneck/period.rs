@@ -13,7 +13,8 @@ const EXCHANGE: &str = "gradient exchange";
 const PUBLISH: &str = "publishing";
 /// A run that computed on less than this share of its cores, and waited for one, did not get them.
 const ALL_CORES_FROM: f64 = 0.8;
-/// Other programs that computed on fewer cores than this took none from the run: its processes were in each other's way.
+/// Other programs that computed on fewer cores than this took none from the run: its processes were in each other's
+/// way.
 const OTHERS_FROM: f64 = 0.5;
 
 /// The part of a run that is judged.
