@@ -160,12 +160,15 @@ fn larger_portions_for_the_replay() {
 
 #[test]
 fn fewer_samples_per_insert_or_a_smaller_network_where_actors_wait_and_learners_compute() {
-    let settings = ["network.hidden=[256, 256]", "replay.samples_per_insert=64.0"];
-    let promises = [
-        promise("replay.samples_per_insert", 1.5, |run| run.env_steps_per_learner_second),
-        promise("network.hidden", 1.5, |run| run.updates_per_learner_second),
-    ];
-    follow(&settings, "learners", &promises);
+    let settings = ["network.hidden=[256, 256]", "replay.samples_per_insert=64.0"].map(str::to_owned);
+    let verdict = report(&settings);
+    assert_eq!(verdict["bottleneck"], "learners", "{verdict:#}");
+    let mut promises = vec![promise("replay.samples_per_insert", 1.5, |run| run.env_steps_per_learner_second)];
+    // Where other programs take the cores, as other tests may, no smaller network is advised.
+    if !verdict["evidence"].as_str().unwrap().contains("other programs take them") {
+        promises.push(promise("network.hidden", 1.5, |run| run.updates_per_learner_second));
+    }
+    assert_kept(&settings, &verdict, &promises);
 }
 
 #[test]

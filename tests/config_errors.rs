@@ -70,6 +70,8 @@ fn numbers_and_truth_as_other_languages_write_them_are_told_in_toml() {
     assert!(told.contains("algorithm.gamma=.9: expected a number from 0 to 1, found a string; write 0.9\n"), "{told}");
     assert!(told.contains("learner.batch_size=64.: ") && told.contains("found a string; write 64\n"), "{told}");
     assert!(told.contains("algorithm.double=True: expected true or false, found a string; write true\n"), "{told}");
+    let told_of_sac = errors_without_a_file(&["algorithm.name=sac", "algorithm.entropy_temperature=auto"]);
+    assert!(told_of_sac.contains("found a string; write \"none\", which has Shoal find the number\n"), "{told_of_sac}");
     assert!(told.contains("actor.count=.5: ") && told.contains("found a string\n"), "no count is meant: {told}");
 }
 

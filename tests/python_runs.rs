@@ -95,6 +95,13 @@ fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
 }
 
 #[test]
+fn an_environment_that_crashes_rarely_ends_the_run_only_by_the_limit_of_restarts() {
+    // Each actor finishes ten episodes and more before it crashes.
+    let closing = failure_of(start_faulty("exit at once", r#", "after": 250"#, &["machine.max_restarts=4"]));
+    assert!(closing.contains("exited with code 7 (5 times; machine.max_restarts is 4: mend the cause, or raise it)"), "{closing}");
+}
+
+#[test]
 fn what_an_environment_prints_does_not_mix_with_the_answer() {
     let mut run = start_faulty("talk", "", &[]);
     run.wait_for("the first updates", |line| number(line, "updates") > 20);

@@ -77,7 +77,8 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
 
 #[test]
 fn a_run_gives_up_on_a_process_that_fails_three_times_in_a_row_however_often_it_may_die() {
-    let mut run = start(&["actor.count=1", "machine.max_restarts=1000"]);
+    // So slow that no actor makes progress before it is killed.
+    let mut run = start(&["actor.count=1", "machine.max_restarts=1000", "environment.step_delay_us=10000", "evaluator.enabled=false"]);
     run.wait_for("the first updates", |line| number(line, "updates") > 0);
     let mut crashed = Vec::new();
     for _ in 0..3 {

@@ -10,6 +10,9 @@ use crate::suggestion::nearest;
 /// on the algorithm.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("total_timesteps", &["run.stop_env_steps"]),
+    ("n_timesteps", &["run.stop_env_steps"]),
+    ("algo", &["algorithm.name"]),
+    ("algorithm", &["algorithm.name"]),
     ("lr", &["learner.learning_rate"]),
     ("buffer_size", &["replay.capacity"]),
     ("learning_starts", &["replay.min_size"]),
@@ -39,6 +42,9 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
 /// Names in [`ELSEWHERE`] whose values cannot be taken over as they are: they have another unit here, or belong to
 /// more than one key.
 const OTHER_VALUES: &[&str] = &["target_update_interval", "exploration_fraction", "ent_coef", "vf_coef", "train_freq", "gradient_steps"];
+
+/// Names that other libraries have for what no key changes here, each with what is there instead.
+const FIXED_HERE: &[(&str, &str)] = &[("activation_fn", "here hidden layers have ReLU throughout, which no key changes; leave it out")];
 
 /// What to write instead of the unknown table `[typed]`.
 pub(crate) fn for_table(typed: &str) -> String {
@@ -96,8 +102,11 @@ pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<St
     (!keys.is_empty()).then(|| keys.iter().map(spelled).collect::<Vec<_>>().join(" or ") + page)
 }
 
-/// Advice that names the keys here for a key that other libraries call `name`.
+/// Advice that names the keys here for a key that other libraries call `name`, or what is there instead of one.
 fn elsewhere(name: &str) -> Option<String> {
+    if let Some((_, instead)) = FIXED_HERE.iter().find(|&&(other, _)| other == name) {
+        return Some((*instead).to_owned());
+    }
     let (_, paths) = ELSEWHERE.iter().find(|&&(other, _)| other == name)?;
     let spelled: Vec<_> = match paths {
         [path] => vec![format!("`{path}`")],
@@ -138,6 +147,9 @@ mod tests {
     fn a_name_of_another_library_is_translated() {
         assert_eq!(for_key("algorithm", "gae_lambda"), "here it is `algorithm.trace_decay`");
         assert_eq!(for_bare_key("num_steps"), "here it is `fragments.length_steps`");
+        assert_eq!(for_key("run", "n_timesteps"), "here it is `run.stop_env_steps`");
+        let fixed = for_key("network", "activation_fn");
+        assert!(fixed.contains("ReLU throughout") && fixed == for_bare_key("activation_fn"), "{fixed}");
         assert_eq!(
             for_key("algorithm", "ent_coef"),
             "here it is `algorithm.entropy_temperature` (sac) or `algorithm.entropy_start` (appo, ppo)"
@@ -156,6 +168,7 @@ mod tests {
         assert_eq!(told("--learner.batch_size", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--batchsize", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--total-timesteps", Some("9")), "--set run.stop_env_steps=9");
+        assert_eq!(told("--algo", Some("ppo")), "--set algorithm.name=ppo");
         assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
         assert_eq!(for_option("--colour", None, false), None);
         assert_eq!(for_option("--name", Some("x"), true), None, "a run that goes on keeps its name and its algorithm");

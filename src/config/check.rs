@@ -3,11 +3,15 @@
 use toml::Value;
 
 use super::advice;
+use super::automatic::AUTO;
 use super::document::{Entry, type_name};
 use super::error::{ConfigError, Problem};
 use super::key::Key;
-use super::key_type::{Kind, is_triple};
+use super::key_type::{Kind, NONE, is_triple};
 use crate::suggestion::nearest;
+
+/// Keys of SAC that other libraries leave to the program by `"auto"`, and that are `"none"` here for that.
+const FOUND_IF_NONE: &[&str] = &["entropy_temperature", "target_entropy"];
 
 /// The key that `entry` sets, or what is wrong with it.
 pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
@@ -37,6 +41,9 @@ fn advice_on_type(key: &Key, value: &Value) -> String {
         (Kind::Integer, Value::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => format!("; write {number}"),
         (Kind::Integer | Kind::Number | Kind::Boolean, Value::String(text)) if has_meaning(key, text) => {
             format!("; write {text} without quotes")
+        }
+        (Kind::Number, Value::String(text)) if text == AUTO && FOUND_IF_NONE.contains(&key.name) => {
+            format!("; write {NONE:?}, which has Shoal find the number")
         }
         (Kind::Integer | Kind::Number | Kind::Boolean, Value::String(text)) => match meant_by(text) {
             Some(meant) if key.kind.admits(&meant) => format!("; write {meant}"),

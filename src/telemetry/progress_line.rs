@@ -110,7 +110,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
     let fill = share(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
     pieces.push(piece(2, format!("replay {:.0}%", fill * 100.0)));
-    if let Some(seconds) = seconds_left(snapshot) {
+    if snapshot.only_evaluates {
+        pieces.push(piece(7, "evaluating the last weights".into()));
+    } else if let Some(seconds) = seconds_left(snapshot) {
         // A run with a target return may end before its limits.
         let bound = if snapshot.stop_eval_return.is_some() { "<" } else { "" };
         pieces.push(piece(7, format!("ETA {bound}{}", clock(seconds))));
@@ -248,6 +250,12 @@ mod tests {
         assert!((left - (500_000.0 - 212_480.0) / (212_480.0 / 20.0)).abs() < 1e-9, "at the pace of training, not counting the start");
         assert_eq!(seconds_left(&Snapshot { stop_wall_s: Some(30.0), ..snapshot() }), Some(5.0));
         assert_eq!(seconds_left(&Snapshot::default()), None);
+    }
+
+    #[test]
+    fn while_only_the_last_weights_are_evaluated_that_is_said_instead_of_the_time_left() {
+        let last = plain_line(&Snapshot { only_evaluates: true, ..snapshot() });
+        assert!(last.ends_with("replay 21%, evaluating the last weights"), "{last}");
     }
 
     #[test]

@@ -151,6 +151,9 @@ pub struct Snapshot {
     pub learners: u64,
     /// Processes that died, and were replaced unless the run ended first.
     pub restarts: u64,
+    /// Whether training has ended and nothing but an evaluation of the last weights is waited for.
+    #[serde(skip)]
+    pub only_evaluates: bool,
     /// What each process inserted, for the closing report.
     #[serde(skip)]
     pub inserted_by_process: InsertedByProcess,

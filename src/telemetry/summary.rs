@@ -256,7 +256,7 @@ impl fmt::Display for Summary {
         }
         line("bottleneck", self.bottleneck.to_string())?;
         if self.restarts > 0 {
-            line("deaths", format!("{} of processes", self.restarts))?;
+            line("deaths", format!("{} of processes in the whole run", self.restarts))?;
         }
         for loss in &self.losses {
             line("lost", loss.clone())?;

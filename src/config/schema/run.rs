@@ -28,7 +28,8 @@ table! {
         /// with the same weights confirm it. They do if the lower end of the confidence interval of their mean
         /// reaches it; each attempt has to prove more than the one before (docs/evaluation.md).
         stop_eval_return: Option<f64> = None, finite(), "return";
-        /// Stop this long after the start, without a last evaluation.
+        /// Stop this long after the start, without a last evaluation. If `run.stop_env_steps` comes first, the last
+        /// evaluation may take up to a minute beyond this limit.
         stop_wall_s: Option<f64> = None, positive(), "seconds";
         /// Whether a run that was killed, or gave up, goes on when the same command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";

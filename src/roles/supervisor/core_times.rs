@@ -53,7 +53,7 @@ impl CoreTimes {
     /// Look at every living process of `segment`. What a process used between the last look and its death is not
     /// known any more.
     pub(super) fn read(&mut self, segment: &Segment) {
-        let between_s = self.looked_at.elapsed().as_secs_f64();
+        let between = self.looked_at.elapsed();
         self.looked_at = Instant::now();
         self.supervisor = CoreTime::of_process(std::process::id()).unwrap_or(self.supervisor);
         self.slots.resize(segment.processes().len(), Reading::default());
@@ -67,7 +67,7 @@ impl CoreTimes {
             let generation = slot.generation();
             let before = if last.generation == generation { last.time } else { CoreTime::default() };
             let used = time - before;
-            *last = Reading { generation, time, core_wait: used.waiting.as_secs_f64() / between_s.max(f64::MIN_POSITIVE) };
+            *last = Reading { generation, time, core_wait: wait_share(used.waiting, between) };
             if !matches!(role, Role::Participant | Role::Guest) {
                 self.all += used.running;
             }
@@ -88,6 +88,12 @@ impl CoreTimes {
     pub(super) fn core_wait(&self, slot: usize) -> f64 {
         self.slots.get(slot).map_or(0.0, |reading| reading.core_wait)
     }
+}
+
+/// Share of the time `between` two looks in which a process waited for a core that has `waited` so long by the kernel's
+/// count. The kernel counts a wait when it is over: the count may hold waits that began before the first look.
+fn wait_share(waited: Duration, between: Duration) -> f64 {
+    (waited.as_secs_f64() / between.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0)
 }
 
 #[cfg(test)]
@@ -122,6 +128,12 @@ mod tests {
         }
         assert_eq!([times.actors, times.learners, times.evaluator], [CoreTime::default(); 3]);
         assert_eq!(times.all, times.visualizer.running, "what looks at all processes is none of them");
+    }
+
+    #[test]
+    fn nobody_waits_for_more_than_all_of_the_time() {
+        let share = |waited_ms| wait_share(Duration::from_millis(waited_ms), Duration::from_millis(200));
+        assert_eq!([0, 50, 200, 880].map(share), [0.0, 0.25, 1.0, 1.0]);
     }
 
     #[test]

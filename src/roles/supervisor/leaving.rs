@@ -39,6 +39,11 @@ impl Leaving {
         }
     }
 
+    /// Whether the last weights are to be evaluated.
+    pub(super) fn evaluates(&self) -> bool {
+        self.evaluation_wanted
+    }
+
     /// Whether those without a part in the evaluation should be gone by `now`.
     pub(super) fn is_late(&self, now: Instant) -> bool {
         now >= self.deadline

@@ -118,6 +118,11 @@ impl Observer {
         self.last.best_eval_ci95_low = evaluated.statistics.ci95_low;
     }
 
+    /// Have snapshots say whether nothing but an evaluation of the last weights is waited for.
+    pub(super) fn only_evaluates(&mut self, only_evaluates: bool) {
+        self.last.only_evaluates = only_evaluates;
+    }
+
     /// What the cores did for the processes, as of the last snapshot.
     pub(super) fn core_times(&self) -> &CoreTimes {
         &self.core_times

@@ -26,6 +26,9 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 const START_PAUSE: Duration = Duration::from_secs(1);
 /// If a process lived this long, its failure counts as one for a new reason.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
+/// Updates of a learner, or steps of each environment of an actor, that lie beyond a start: a process that has come so
+/// far can work, so that its failure counts as one for a new reason as well.
+const PROGRESS_FROM: u64 = 200;
 
 /// A process of the plan, alive or waiting for its replacement.
 pub(super) struct Watched {
@@ -45,9 +48,9 @@ pub(super) struct Watched {
     dismissed: Option<Dismissal>,
     /// The details of the last death, as the user was told them.
     told: String,
-    /// Deaths in a row, each soon after the one before.
+    /// Deaths in a row, each soon after the one before and without progress in between.
     consecutive: u32,
-    /// Deaths in a row that the process brought about itself.
+    /// Those of them in a row that the process brought about itself.
     own_faults: u32,
     restart_at: Option<Instant>,
 }
@@ -98,6 +101,8 @@ pub(super) struct Death {
     pub(super) pid: Pid,
     /// The work that was counted in the slot before the process began.
     pub(super) work_before: u64,
+    /// The setting of actors that the process was started for.
+    pub(super) setting: ActorSetting,
     /// The process's Python stack, if it wrote one.
     stack: String,
     /// Set if the process was killed because it hung.
@@ -230,7 +235,7 @@ impl Watched {
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
         // A suspicion alone ends no process, and one that ended before the kill has another cause.
         let hang = self.hang.take().filter(|hang| hang.was_killed() && ending.signal() == Some(Signal::SIGKILL));
-        Some(Death { ending, pid: living.pid, work_before: living.work_before, stack, hang })
+        Some(Death { ending, pid: living.pid, work_before: living.work_before, setting: living.setting, stack, hang })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
@@ -342,6 +347,16 @@ pub(super) fn work_counted(slot: ProcessSlot<'_>, role: Role) -> u64 {
     slot.counters().get(if role == Role::Learner { Counter::Updates } else { Counter::EnvSteps })
 }
 
+/// Whether a process that has counted so much `work` itself had got well beyond its start. An evaluator counts none:
+/// its reports show its progress.
+pub(super) fn has_made_progress(role: Role, work: u64, setting: ActorSetting) -> bool {
+    match role {
+        Role::Actor => work >= PROGRESS_FROM * setting.environments as u64,
+        Role::Learner => work >= PROGRESS_FROM,
+        _ => false,
+    }
+}
+
 /// Wait until one of `descriptors` is ready, a signal comes or `patience` is over. Returns whether one is.
 pub(super) fn wait_for(descriptors: &mut [PollFd<'_>], patience: Duration) -> bool {
     poll(descriptors, Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
@@ -373,6 +388,30 @@ mod tests {
             watched.failures_in_a_row()
         });
         assert_eq!(failures, [1, 0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn only_a_process_that_got_well_beyond_its_start_has_made_progress() {
+        let setting = ActorSetting { actors: 2, environments: 8 };
+        let progress = |role, work| has_made_progress(role, work, setting);
+        // A crash in the hundredth step comes in every environment at once.
+        assert_eq!([0, 800, 1_599, 1_600].map(|work| progress(Role::Actor, work)), [false, false, false, true]);
+        assert_eq!([0, 199, 200].map(|work| progress(Role::Learner, work)), [false, false, true]);
+        assert!(![Role::Evaluator, Role::Visualizer].into_iter().any(|role| progress(role, 0)));
+    }
+
+    #[test]
+    fn a_failure_after_progress_begins_a_new_row() {
+        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let failures = [false, false, true, true, false].map(|has_made_progress| {
+            if has_made_progress {
+                watched.forgive();
+            }
+            let wait_s = watched.schedule_restart(true).as_secs();
+            (watched.failures_in_a_row(), wait_s)
+        });
+        assert_eq!(failures, [(1, 0), (2, 1), (1, 0), (1, 0), (2, 1)]);
+        assert_eq!(watched.restarts, 5, "machine.max_restarts counts all of them");
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
     }
     if share(period.learner.compute_s, period.learner.total_s()) >= MUCH_FROM {
         all.extend(larger_batch(config));
-        all.push(smaller_network(config));
+        all.extend(smaller_network(period, context));
     }
     all
 }
@@ -178,15 +178,20 @@ pub(super) fn less_work(period: &Period, context: &Context) -> Vec<Advice> {
         both.set.extend(advice("actor.count", config.actor.count, config.actor.count * 2, "").set);
         all.push(both);
     }
-    all.push(smaller_network(config));
+    all.extend(smaller_network(period, context));
     all
 }
 
-fn smaller_network(config: &Config) -> Advice {
-    let halved: Vec<usize> = config.network.hidden.iter().map(|&units| (units / 2).max(1)).collect();
+/// Less to compute; `None` if other programs have the cores, since what is learned need not change for their sake.
+fn smaller_network(period: &Period, context: &Context) -> Option<Advice> {
+    if period.is_crowded_out(context) {
+        return None;
+    }
+    let hidden = &context.config.network.hidden;
+    let halved: Vec<usize> = hidden.iter().map(|&units| (units / 2).max(1)).collect();
     // Without spaces, so that users can paste it behind `--set`.
-    let [now, to] = [&config.network.hidden, &halved].map(|units| format!("{units:?}").replace(' ', ""));
-    advice("network.hidden", now, to, "a smaller network is faster and changes what is learned")
+    let [now, to] = [hidden, &halved].map(|units| format!("{units:?}").replace(' ', ""));
+    Some(advice("network.hidden", now, to, "a smaller network is faster and changes what is learned"))
 }
 
 /// Fewer samples per insert, for learners that are behind.

@@ -18,7 +18,7 @@ use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
 use crate::machine::cores;
-use crate::readable::{self, percent, short};
+use crate::readable::{self, counted, percent, short};
 
 /// A side that waits for less of its time than this is busy.
 const WAITING_FROM: f64 = 0.2;
@@ -163,6 +163,10 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
         (_, None) if context.config.rows() == Rows::Fragments => overwriting(&period, context),
         (_, None) => free_running(&period, context),
     };
+    if period.is_crowded_out(context) {
+        let (used, waited) = (used_cores(&period, context), percent(period.core_wait_share()));
+        verdict.evidence.push_str(&format!("; {used} and waited for one {waited} of its time: other programs take them"));
+    }
     let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
     // If actors overwrite instead of waiting, the evidence already names what was dropped.
     if context.config.fragments.on_full == OnFull::Wait && dropped >= DROPPED_FROM {
@@ -203,8 +207,8 @@ fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     }
     let (role, worked) = if actors < learners { ("actors", actors) } else { ("learners", learners) };
     let evidence = format!(
-        "processes failed {} times, and {role} worked only {} of the time; run.log says how they failed",
-        period.restarts,
+        "{} in the time judged, of which {role} worked only {}; run.log says how processes failed",
+        counted(period.restarts as usize, "death"),
         percent(worked)
     );
     Some(Diagnosis { bottleneck: Bottleneck::Failures, evidence, advice: Vec::new() })
@@ -308,16 +312,14 @@ fn one_process(period: &Period, context: &Context) -> Diagnosis {
 }
 
 fn all_busy(period: &Period, evidence: &str, context: &Context) -> Diagnosis {
-    let cores = context.cores;
-    let used = short(period.used_cores());
-    let waited = period.core_wait_share();
-    let taken = if waited >= WAITING_FROM && period.used_cores() < 0.8 * cores as f64 {
-        format!("; the run used {used} of {cores} cores and waited for one {} of its time: other programs take them", percent(waited))
-    } else {
-        format!("; the run used {used} of {cores} cores")
-    };
-    let evidence = format!("{evidence} ({}, {}{taken})", period.actor_work(), period.learner_work());
+    // Of a run that did not get its cores, the verdict says so whatever its bottleneck was.
+    let used = if period.is_crowded_out(context) { String::new() } else { format!("; {}", used_cores(period, context)) };
+    let evidence = format!("{evidence} ({}, {}{used})", period.actor_work(), period.learner_work());
     Diagnosis { bottleneck: Bottleneck::Cores, evidence, advice: advice::less_work(period, context) }
+}
+
+fn used_cores(period: &Period, context: &Context) -> String {
+    format!("the run used {} of {} cores", short(period.used_cores()), context.cores)
 }
 
 #[cfg(test)]

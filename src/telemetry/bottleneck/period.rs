@@ -11,6 +11,11 @@ const REPLAY: &str = "replay";
 const COMPUTE: &str = "gradients";
 const EXCHANGE: &str = "gradient exchange";
 const PUBLISH: &str = "publishing";
+/// A run that computed on less than this share of its cores, and waited for one, did not get them.
+const ALL_CORES_FROM: f64 = 0.8;
+/// Other programs that computed on fewer cores than this took none from the run: its processes were in each other's
+/// way.
+const OTHERS_FROM: f64 = 0.5;
 
 /// The part of a run that is judged.
 pub(super) struct Period {
@@ -85,6 +90,13 @@ impl Period {
     pub(super) fn core_wait_share(&self) -> f64 {
         let waited_s = self.actor.core_wait_s + self.learner.core_wait_s;
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
+    }
+
+    /// Whether other programs had cores that the run could have computed on.
+    pub(super) fn is_crowded_out(&self, context: &Context) -> bool {
+        let used = self.used_cores();
+        let others_compute = self.machine_busy_share.is_none_or(|busy| busy * context.machine_cores as f64 - used >= OTHERS_FROM);
+        self.core_wait_share() >= WAITING_FROM && used < ALL_CORES_FROM * context.cores as f64 && others_compute
     }
 
     /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their

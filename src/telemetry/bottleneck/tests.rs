@@ -67,6 +67,23 @@ fn cores_that_other_programs_use_are_not_idle() {
 }
 
 #[test]
+fn a_run_whose_cores_other_programs_take_is_told_so_and_not_to_shrink_its_network() {
+    let mut crowded = run([0.2, 0.3, 0.1, 24.4], [1.0, 7.0, 0.0, 0.5, 0.2]);
+    crowded.learner_time.core_wait_s = 9.0;
+    let of_two_cores = Context { cores: 2, machine_cores: 2, ..with(|config| config.actor.count = 1) };
+    let verdict = judge(&crowded, &of_two_cores);
+    assert_eq!(verdict.bottleneck, Bottleneck::Learners);
+    let told = "; the run used 0.36 of 2 cores and waited for one 50 % of its time: other programs take them";
+    assert!(verdict.to_string().contains(told), "{verdict}");
+    assert!(!verdict.to_string().contains("network.hidden"), "{verdict}");
+    crowded.effort_in_training.machine_time = MachineTime { busy: 25, total: 100 };
+    assert!(!judge(&crowded, &of_two_cores).to_string().contains("other programs"), "its processes were in each other's way");
+    crowded.learner_time.core_wait_s = 0.0;
+    let alone = judge(&crowded, &of_two_cores).to_string();
+    assert!(alone.contains("network.hidden") && !alone.contains("other programs"), "{alone}");
+}
+
+#[test]
 fn cores_that_other_programs_use_elsewhere_on_a_larger_machine_leave_those_of_the_run_idle() {
     let machine_time = MachineTime { busy: 95, total: 100 };
     let effort_in_training = Effort { machine_time, ..Effort::default() };
@@ -245,8 +262,10 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     assert_eq!((verdict.bottleneck, settings(&verdict)), (Bottleneck::Failures, Vec::new()));
     assert_eq!(
         verdict.to_string(),
-        "held back by failures: processes failed 9 times, and actors worked only 7 % of the time; run.log says how they failed"
+        "held back by failures: 9 deaths in the time judged, of which actors worked only 7 %; run.log says how processes failed"
     );
+    let once = judge(&Snapshot { restarts: 1, ..run.clone() }, &context()).to_string();
+    assert!(once.contains("1 death in the time judged"), "{once}");
     let before_learning = verdict_since(&Snapshot::default(), None, &failing, Clock::Wall, &context());
     assert_eq!(before_learning.bottleneck, Bottleneck::Failures, "also before the first update");
     assert_eq!(judge(&run, &context()).bottleneck, Bottleneck::Actors);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, Dismissal, STABLE_AFTER, work_counted};
+use super::super::watch::{Death, Dismissal, STABLE_AFTER, has_made_progress, work_counted};
 use super::words::{loss, loss_at_end, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
@@ -15,7 +15,7 @@ use crate::segment::processes::{Phase, Role};
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
-/// A process that fails this often in a row right after its start will not get better.
+/// A process that fails this often in a row, without progress in between, will not get better.
 const HOPELESS_FAILURES: u32 = 3;
 
 /// A death, once what it left has been repaired.
@@ -102,8 +102,13 @@ impl Session {
         let (how, details) = death.describe(&slot.last_words());
         let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
         let was_leaving = slot.phase() == Some(Phase::Leaving);
+        let is_own_fault = death.is_own_fault() || death.ending.is_orderly() && !was_leaving;
+        // What kills a process that works, such as want of memory, is still given time to pass.
+        if is_own_fault && has_made_progress(planned.role, work, death.setting) {
+            self.watched[index].forgive();
+        }
         let exit = Exit {
-            is_own_fault: death.is_own_fault() || death.ending.is_orderly() && !was_leaving,
+            is_own_fault,
             // Others publish or stage what they have while they leave.
             was_closing: was_leaving && planned.role.evaluates(),
             pid: death.pid.as_raw(),
@@ -286,11 +291,11 @@ fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
     if failures >= HOPELESS_FAILURES {
         let soon_s = STABLE_AFTER.as_secs();
         return Some(format!(
-            "{failures} times in a row by itself, each replacement after less than {soon_s} s of work: mend the cause, since a larger \
-             machine.max_restarts changes nothing"
+            "{failures} times in a row by itself, each replacement after less than {soon_s} s of work and without progress: mend the \
+             cause, since a larger machine.max_restarts changes nothing"
         ));
     }
-    (times > limit).then(|| format!("{}; machine.max_restarts is {limit}", counted(times as usize, "time")))
+    (times > limit).then(|| format!("{}; machine.max_restarts is {limit}: mend the cause, or raise it", counted(times as usize, "time")))
 }
 
 #[cfg(test)]
@@ -300,11 +305,11 @@ mod tests {
     #[test]
     fn each_of_the_two_causes_of_giving_up_has_its_own_words() {
         assert_eq!(too_often(HOPELESS_FAILURES - 1, 10, 10), None);
-        assert_eq!(too_often(0, 11, 10).unwrap(), "11 times; machine.max_restarts is 10");
-        assert_eq!(too_often(1, 1, 0).unwrap(), "1 time; machine.max_restarts is 0");
+        assert_eq!(too_often(0, 11, 10).unwrap(), "11 times; machine.max_restarts is 10: mend the cause, or raise it");
+        assert_eq!(too_often(1, 1, 0).unwrap(), "1 time; machine.max_restarts is 0: mend the cause, or raise it");
         let hopeless = |limit| too_often(HOPELESS_FAILURES, HOPELESS_FAILURES, limit).unwrap();
         assert!(
-            hopeless(1_000).starts_with("3 times in a row by itself, each replacement after less than 60 s of work"),
+            hopeless(1_000).starts_with("3 times in a row by itself, each replacement after less than 60 s of work and without progress"),
             "{}",
             hopeless(1_000)
         );

@@ -82,8 +82,12 @@ impl Session {
             self.receive_evaluations();
             self.notice_checkpoint();
             self.keep_up();
+            let living = || self.watched.iter().filter(|watched| watched.living.is_some());
+            let are_evaluators = living().count() > 0 && living().all(|watched| watched.planned.role.evaluates());
+            self.observer.only_evaluates(leaving.evaluates() && are_evaluators && !self.attachments.has_actors());
             self.observe()?;
         }
+        self.observer.only_evaluates(false);
         Ok(())
     }
 }

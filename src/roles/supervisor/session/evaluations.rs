@@ -3,8 +3,10 @@
 use ipc_channel::TryRecvError;
 
 use super::super::weights::UnsavedBest;
+use super::super::watch::Watched;
 use super::Session;
 use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
+use crate::segment::processes::Role;
 use crate::telemetry::{Evaluation, StopReason};
 
 impl Session {
@@ -20,6 +22,8 @@ impl Session {
     }
 
     fn evaluated(&mut self, report: EvaluationReport) {
+        // An evaluator that has come so far can work: if it fails later, that is for a new reason.
+        self.watched.iter_mut().filter(|watched| watched.planned.role == Role::Evaluator).for_each(Watched::forgive);
         let evaluation = Evaluation { wall_s: self.observer.wall_s(), ..report.evaluation };
         if evaluation.is_best {
             let (version, env_steps) = (evaluation.version, evaluation.env_steps);
