@@ -2,8 +2,8 @@
 
 use ipc_channel::TryRecvError;
 
-use super::super::weights::UnsavedBest;
 use super::super::watch::Watched;
+use super::super::weights::UnsavedBest;
 use super::Session;
 use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
 use crate::segment::processes::Role;
