@@ -285,6 +285,9 @@ impl Prepared {
         })?;
         plan.swept = swept;
         Self::remarks_on_another_environment(&self.loaded).for_each(|remark| plan.remark(remark));
+        if let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps) {
+            plan.remark(remark);
+        }
         if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }
