@@ -103,8 +103,13 @@ impl Resumption {
         // It was found in the folder of runs, however the path of that is spelled.
         let fits = |found: &Self| Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
         match Self::find(&newest, None, say) {
-            // It goes on by itself, or nothing is left of it.
-            Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
+            // A scheduler may have repeated its command too early.
+            Err(ResumeError::Running { folder, pid }) => {
+                say(&format!("{} is under way (process {pid}): a new run begins beside it; `kill {pid}` stops that one", folder.display()));
+                Ok(None)
+            }
+            // Nothing is left of it.
+            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
             Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
