@@ -48,6 +48,19 @@ fn a_sound_run_passes_and_nothing_is_written() {
 }
 
 #[test]
+fn the_plan_says_if_a_time_limit_cuts_fragments_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |changes: &[&str]| {
+        let output = supervisor_on("pendulum_ppo", folder.path(), &[&["--check"][..], changes].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    let cut = plan(&["--set", "fragments.length_steps=1000", "--set", "learner.batch_size=16000"]);
+    assert!(cut.contains("does not divide the time limit of 200 steps") && cut.contains("3,200 of the 16,000 steps"), "{cut}");
+    assert!(!plan(&[]).contains("time limit"), "the preset's fragments fit");
+}
+
+#[test]
 fn a_program_that_is_started_with_sigchld_ignored_still_waits_for_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");

@@ -421,7 +421,9 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let changes = changes.concat();
     let output = shoal(folder.path(), &with_changes(&arguments, &changes));
     let table = told(&output);
-    let firsts: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let firsts = table.lines().filter_map(|line| line.split_whitespace().next());
+    // A seed may not have become better than it began, which a last line explains.
+    let firsts: Vec<&str> = firsts.filter(|&first| first != "*").collect();
     assert_eq!(firsts, ["seed", "1", "2", "3", "mean", "95", "95"], "{table}");
     let group = seeds_folder(folder.path()).unwrap();
     let folders = run_folders(&group);
@@ -436,6 +438,7 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let kept: Value = serde_json::from_slice(&std::fs::read(group.join("seeds.json")).unwrap()).unwrap();
     let seeds = kept["seeds"].as_array().unwrap();
     assert!(seeds.iter().all(|seed| seed["env_steps"].as_u64() >= Some(2000) && seed["last_evaluation"].is_f64()), "{kept}");
+    assert!(seeds.iter().all(|seed| seed["best_confirmed"].is_f64() == seed["best_env_steps"].is_u64()), "{kept}");
     let played = shoal(folder.path(), &["evaluate", "--episodes", "2", "--json"]);
     let played: Value = serde_json::from_str(&told(&played)).unwrap();
     let weights = Path::new(played["weights"].as_str().unwrap()).canonicalize().unwrap();

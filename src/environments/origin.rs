@@ -35,7 +35,7 @@ impl Origin for Entry {
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
         takes_no_arguments(self.id, request)?;
         let software = self.software.iter().map(|&(name, version)| (name.to_owned(), version.to_owned())).collect();
-        Ok(Examined { spec: (self.spec)()?, software })
+        Ok(Examined { spec: (self.spec)()?, software, remark: None })
     }
 }
 

@@ -187,7 +187,7 @@ impl Origin for Own {
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
-        Ok(Examined { spec: self.make(request)?.spec().clone(), software: Vec::new() })
+        Ok(Examined { spec: self.make(request)?.spec().clone(), software: Vec::new(), remark: None })
     }
 }
 

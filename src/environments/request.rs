@@ -44,6 +44,8 @@ pub struct Examined {
     pub spec: EnvironmentSpec,
     /// Names and versions of the software that it runs on, besides this program.
     pub software: Vec<(String, String)>,
+    /// What was strange about it when it was tried, though it can be used.
+    pub remark: Option<String>,
 }
 
 impl EnvironmentRequest {

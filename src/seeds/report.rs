@@ -28,6 +28,8 @@ pub struct SeedResult {
     pub wall_s: Option<f64>,
     /// Mean return of the best weights, over the fresh episodes that confirmed them.
     pub best_confirmed: Option<f64>,
+    /// Environment steps that the best weights had seen: with 0 they are those that the run began with.
+    pub best_env_steps: Option<u64>,
     /// Mean return of the last evaluation.
     pub last_evaluation: Option<f64>,
     /// Its run folder; absent if none was made.
@@ -112,15 +114,18 @@ fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
     }
 }
 
-/// The mean return with which fresh episodes confirmed the best weights of a run, as the file of the weights says.
-fn best_confirmed(run: &RunFolder) -> Option<f64> {
-    let evaluation = PolicyWeights::load(&run.best_weights()).ok()?.metadata.evaluation?;
-    evaluation.confirmed.then_some(evaluation.return_mean)
+/// The mean return with which fresh episodes confirmed the best weights of a run, and the environment steps that these
+/// had seen, as the file of the weights says.
+fn best_confirmed(run: &RunFolder) -> Option<(f64, u64)> {
+    let metadata = PolicyWeights::load(&run.best_weights()).ok()?.metadata;
+    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    Some((evaluation.return_mean, metadata.environment_steps))
 }
 
 impl SeedResult {
     fn of(ended: &Ended, run: Option<&RunFolder>, curve: &[Point]) -> Self {
         let record = run.and_then(|run| run.record().ok());
+        let best = run.and_then(best_confirmed);
         let figure = |key: &str| Some(record.as_ref()?.finished.as_ref()?.summary[key].clone());
         Self {
             seed: ended.seed,
@@ -128,10 +133,16 @@ impl SeedResult {
             succeeded: ended.succeeded,
             env_steps: figure("env_steps").and_then(|value| value.as_u64()),
             wall_s: figure("wall_s").and_then(|value| value.as_f64()),
-            best_confirmed: run.and_then(best_confirmed),
+            best_confirmed: best.map(|(return_mean, _)| return_mean),
+            best_env_steps: best.map(|(_, env_steps)| env_steps),
             last_evaluation: curves::routine(curve).last().map(|point| point.return_mean),
             folder: run.map(|run| run.path().to_path_buf()),
         }
+    }
+
+    /// Whether the best weights are those that the run began with.
+    fn is_best_untrained(&self) -> bool {
+        self.best_env_steps == Some(0)
     }
 
     /// Environment steps, wall time, confirmed and last evaluation.
@@ -147,8 +158,9 @@ impl fmt::Display for Report {
             table.row([name.to_owned()].into_iter().chain(cells).chain([stopped.to_owned()]).collect());
         };
         for seed in &self.seeds {
-            row(&seed.seed.to_string(), in_words(seed.figures()), &seed.stopped);
+            row(&seed.seed.to_string(), in_words(seed.figures(), seed.is_best_untrained()), &seed.stopped);
         }
+        let any_untrained = self.seeds.iter().any(SeedResult::is_best_untrained);
         let columns: [Vec<f64>; 4] = std::array::from_fn(|column| self.seeds.iter().filter_map(|seed| seed.figures()[column]).collect());
         let counts = columns.each_ref().map(Vec::len);
         // Seeds without a figure have no part in its mean, so the table tells how many have one.
@@ -156,22 +168,34 @@ impl fmt::Display for Report {
             row("seeds with figures", counts.map(|count| count.to_string()), "");
         }
         let means = columns.map(|figures| curves::mean_of(&figures));
-        row("mean", in_words(means.map(|mean| mean.map(|(mean, _)| mean))), "");
-        if means.iter().flatten().all(|(_, interval)| interval.is_none()) {
-            return write!(formatter, "{table}an interval of the mean takes {} seeds with figures", curves::FEWEST_SEEDS);
+        row("mean", in_words(means.map(|mean| mean.map(|(mean, _)| mean)), any_untrained), "");
+        let has_intervals = means.iter().flatten().any(|(_, interval)| interval.is_some());
+        if has_intervals {
+            let lows = means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low)));
+            let highs = means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high)));
+            row("95 % low", in_words(lows, any_untrained), "");
+            row("95 % high", in_words(highs, any_untrained), "");
         }
-        row("95 % low", in_words(means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(low, _)| low)))), "");
-        row("95 % high", in_words(means.map(|mean| mean.and_then(|(_, interval)| interval.map(|(_, high)| high)))), "");
-        write!(formatter, "{table}")
+        write!(formatter, "{table}")?;
+        if any_untrained {
+            writeln!(formatter, "* with weights of step 0, which a run begins with: none that it learned were confirmed to be better")?;
+        }
+        if !has_intervals {
+            write!(formatter, "an interval of the mean takes {} seeds with figures", curves::FEWEST_SEEDS)?;
+        }
+        Ok(())
     }
 }
 
-/// [`SeedResult::figures`] as people read them.
-fn in_words([env_steps, wall_s, best_confirmed, last_evaluation]: [Option<f64>; 4]) -> [String; 4] {
+/// [`SeedResult::figures`] as people read them, with a mark if the best weights are untrained.
+fn in_words([env_steps, wall_s, best_confirmed, last_evaluation]: [Option<f64>; 4], is_best_untrained: bool) -> [String; 4] {
     let text = |number: Option<f64>, words: fn(f64) -> String| number.map_or_else(|| "-".into(), words);
     let steps = |number: f64| format!("{number:.0}");
     let seconds = |number: f64| format!("{number:.1}");
-    [text(env_steps, steps), text(wall_s, seconds), text(best_confirmed, score), text(last_evaluation, score)]
+    let marked = |number: f64| format!("* {}", score(number));
+    let best = if is_best_untrained { best_confirmed.map(marked) } else { best_confirmed.map(score) };
+    let best = best.unwrap_or_else(|| "-".into());
+    [text(env_steps, steps), text(wall_s, seconds), best, text(last_evaluation, score)]
 }
 
 #[cfg(test)]
@@ -200,6 +224,29 @@ mod tests {
         for (seed, told) in found[2..].iter().zip(["interrupted", "not started: no memory", "failed, see seed-5.log"]) {
             assert_eq!(of(seed), (told.to_owned(), None, None));
         }
+    }
+
+    #[test]
+    fn scores_of_untrained_weights_are_marked_and_so_is_a_mean_with_them() {
+        let report = |best_env_steps: [u64; 3]| {
+            let seeds = best_env_steps.iter().zip(1_u64..).map(|(&env_steps, seed)| SeedResult {
+                seed,
+                stopped: "step limit".into(),
+                succeeded: true,
+                env_steps: Some(20_000),
+                wall_s: Some(9.0),
+                best_confirmed: Some(300.0 + (seed * seed) as f64),
+                best_env_steps: Some(env_steps),
+                last_evaluation: Some(80.0),
+                folder: None,
+            });
+            Report { seeds: seeds.collect(), folder: PathBuf::new(), curves: Vec::new() }.to_string()
+        };
+        let marked = |text: &str| text.lines().filter(|line| line.contains("  * ")).count();
+        let mixed = report([0, 4_000, 0]);
+        assert_eq!(marked(&mixed), 5, "two seeds, the mean, both ends of its interval: {mixed}");
+        assert!(mixed.contains("* 301.0") && !mixed.contains("* 304.0") && mixed.contains("\n* with weights of step 0"), "{mixed}");
+        assert!(!report([8_000, 4_000, 8_000]).contains('*'));
     }
 
     #[test]

@@ -10,6 +10,7 @@ from shoal._configuration import _assignments
 #: The preset that the parts on a page change; `None` for a page that shows whole files.
 BASES = {
     "docs/atari.md": "pong_dqn",
+    "docs/coming-from-sb3.md": None,
     "docs/configuration.md": None,
     "docs/environments.md": "corridor_dqn",
     "docs/networks.md": "rally_dqn",

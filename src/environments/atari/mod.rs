@@ -64,7 +64,7 @@ impl Origin for AtariGames {
         let (game, options) = read(request)?;
         let question = json!([game, options.repeat_action_probability, options.max_num_frames_per_episode]);
         let Console { actions, software } = probe::ask(request, Some(CONSOLE), &question)?;
-        Ok(Examined { spec: spec(&request.id, actions, &options), software })
+        Ok(Examined { spec: spec(&request.id, actions, &options), software, remark: None })
     }
 
     fn needs_python(&self) -> bool {

@@ -279,8 +279,10 @@ def examine(id, keyword_arguments, search_folders):
     # The largest of the seeds that actors give.
     bridge.reset(2**31 - 1)
     bridge.check_finite("observation", bridge.observation_values)
+    result["remark"] = bridge.remark_on_bounds()
     during = "step"
     bridge.try_a_step()
+    result["remark"] = result["remark"] or bridge.remark_on_bounds()
     return result
 
 
@@ -372,6 +374,18 @@ class Bridge:
         for index in self.numpy.flatnonzero(~self.numpy.isfinite(values)):
             what = f"{name}[{index}]" if values.ndim else name
             raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
+
+    def remark_on_bounds(self):
+        """Names the first number of the newest observation that is outside of the observation space, if there is one."""
+        space = self.environment.observation_space
+        with self.numpy.errstate(over="ignore"):
+            low, high = (bounds.astype(self.observation.dtype) for bounds in (space.low, space.high))
+        for index in self.numpy.flatnonzero((self.observation < low) | (self.observation > high)):
+            value, least, most = (values.flat[index] for values in (self.observation, low, high))
+            found = f"the environment gave observation[{index}] = {value:g} in its first {during}"
+            bounds = f"its observation space allows {least:g} to {most:g} there"
+            return f"{found}, and {bounds}: a run goes on with that, but one of the two may be a mistake"
+        return None
 
     def checked(self, observation):
         """The observation as an array. Raises unless the buffer can hold its values and has its shape.

@@ -36,6 +36,7 @@ enum Answer<T> {
 struct Described {
     description: Description,
     software: Vec<(String, String)>,
+    remark: Option<String>,
 }
 
 /// The part of an examination that failed.
@@ -60,9 +61,9 @@ impl Tried {
 /// What the requested environment is like, and whether its first reset and step succeed.
 pub(super) fn examine(request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {
     let arguments = json!([request.id, request.keyword_arguments, request.search_folders]);
-    let Described { description, software } = ask(request, None, &arguments)?;
+    let Described { description, software, remark } = ask(request, None, &arguments)?;
     let spec = description.into_spec(&request.id).map_err(|reason| EnvironmentError::Unusable { id: request.id.clone(), reason })?;
-    Ok(Examined { spec, software })
+    Ok(Examined { spec, software, remark })
 }
 
 /// What the function `examine` of `source`, or else of `bridge.py`, answers to `arguments`.

@@ -67,9 +67,9 @@ pub enum PlayError {
     },
     /// The weights are of another network or scaling, or of an environment that shows or takes something else.
     #[error(
-        "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here: it was trained with another \
-         network, with observations scaled or not, or with other options of the environment, which the folder of its run has (name \
-         that, or the file in it), or with another version of it"
+        "{path} holds a policy of {found} numbers, and {algorithm} on {environment} needs {expected} here{difference}: it was \
+         trained with another network, with observations scaled or not, or with other options of the environment, which the folder \
+         of its run has (name that, or the file in it), or with another version of it"
     )]
     Shape {
         /// Weights file.
@@ -78,6 +78,8 @@ pub enum PlayError {
         found: usize,
         /// Numbers needed.
         expected: usize,
+        /// Which observations or outputs differ, in parentheses; empty if neither does.
+        difference: String,
         /// Algorithm.
         algorithm: String,
         /// Environment.

@@ -11,6 +11,7 @@ use crate::checkpoint::PolicyWeights;
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
 use crate::environments::EnvironmentSpec;
+use crate::networks::NetworkSpec;
 use crate::telemetry::RunFolder;
 
 /// The most folders of a run that one of its files of weights lies in, the run's own among them.
@@ -68,6 +69,7 @@ impl SavedPolicy {
                 path: self.path.clone(),
                 found: found[1],
                 expected: expected[1],
+                difference: difference(&self.weights.spec, algorithm.network()),
                 algorithm: self.weights.metadata.algorithm.clone(),
                 environment: self.weights.metadata.environment.clone(),
             });
@@ -76,6 +78,16 @@ impl SavedPolicy {
         policy.set_parameters(&published);
         Ok(policy)
     }
+}
+
+/// Which observations or outputs of the `saved` network are not those of the `needed` one, in parentheses.
+fn difference(saved: &NetworkSpec, needed: &NetworkSpec) -> String {
+    let [was, is] = [saved, needed].map(|spec| &spec.input.shape);
+    if was != is {
+        return format!(" (observations were {was:?}, are {is:?})");
+    }
+    let [had, has] = [saved, needed].map(NetworkSpec::outputs);
+    if had == has { String::new() } else { format!(" (its outputs, which decide actions, were {had}, are {has})") }
 }
 
 /// The run folder at `path`; `None` if there is a file, or nothing.
@@ -158,7 +170,8 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::WeightsMetadata;
-    use crate::networks::{Head, NetworkSpec};
+    use crate::environments::{ActionSpace, spec};
+    use crate::networks::Head;
 
     #[test]
     fn the_configuration_of_a_run_stays_as_it_is_and_elsewhere_the_network_is_that_of_the_file() {
@@ -190,6 +203,24 @@ mod tests {
         assert_eq!(moved.hidden, vec![16], "the file in the folder may be a link");
         let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
+    }
+
+    #[test]
+    fn a_policy_of_other_observations_or_actions_is_refused_by_these() {
+        let (config, environment) = (Config::for_environment("CartPole-v1"), spec("CartPole-v1").unwrap());
+        let network = algorithms::registry::build(&config, &environment).unwrap().network().clone();
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        let weights = PolicyWeights::new(network.clone(), &vec![0.5; network.parameter_count()], metadata);
+        let saved = SavedPolicy { path: "best.safetensors".into(), instead_of_best: false, weights, config };
+        let refusal = |environment: &EnvironmentSpec| {
+            let policy = saved.policy_for(&Catalogue::default(), environment);
+            policy.err().map_or_else(String::new, |error| error.to_string())
+        };
+        assert_eq!(refusal(&environment), "");
+        let observed = refusal(&spec("Acrobot-v1").unwrap());
+        assert!(observed.contains("(observations were [4], are [6])"), "{observed}");
+        let acting = refusal(&EnvironmentSpec { action: ActionSpace::Discrete { n: 3 }, ..environment });
+        assert!(acting.contains("were 2, are 3)"), "{acting}");
     }
 
     #[test]

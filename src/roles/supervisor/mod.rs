@@ -51,7 +51,7 @@ use crate::catalogue::Catalogue;
 use crate::config::fitted::{self, Found};
 use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, ConfigErrors, Difference, Loaded, Rows};
-use crate::environments::{EnvironmentError, EnvironmentSpec, Moment};
+use crate::environments::{EnvironmentError, EnvironmentSpec, Examined, Moment};
 use crate::experience::fragment::FragmentShape;
 use crate::machine::memory::Budget;
 use crate::machine::{Machine, cores};
@@ -136,6 +136,8 @@ pub struct Prepared {
     pub environment: EnvironmentSpec,
     /// Names and versions of the software that the environment runs on; nothing for native ones.
     pub software: Vec<(String, String)>,
+    /// What was strange about the environment when it was tried.
+    remark_on_environment: Option<String>,
     /// The algorithm, with room for all that the run may become, built for each device that `learner.device` names.
     algorithms: Vec<Box<dyn Algorithm>>,
     /// The configuration that memory is planned for, where the run may become larger than it begins.
@@ -158,7 +160,7 @@ impl Prepared {
             catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
-        let (environment, software) = (environment.map_err(|error| about_environment(&loaded, &error))?, examined.software);
+        let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
         let ranges = fitting::ranges(&loaded.config, cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let build = |device: &str| {
@@ -176,8 +178,9 @@ impl Prepared {
             let message = format!("the algorithm \"{}\" declares {fault}; declare others", algorithm.name());
             return Err(refuse(loaded.error_at("algorithm.name", message)));
         }
+        let Examined { software, remark: remark_on_environment, .. } = examined;
         let catalogue = catalogue.clone();
-        Ok(Self { loaded, catalogue, environment, software, algorithms, planned, ranges, started })
+        Ok(Self { loaded, catalogue, environment, software, remark_on_environment, algorithms, planned, ranges, started })
     }
 
     /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint
@@ -285,6 +288,12 @@ impl Prepared {
         })?;
         plan.swept = swept;
         Self::remarks_on_another_environment(&self.loaded).for_each(|remark| plan.remark(remark));
+        if let Some(remark) = &self.remark_on_environment {
+            plan.remark(remark.clone());
+        }
+        if let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps) {
+            plan.remark(remark);
+        }
         if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }

@@ -8,6 +8,8 @@ use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
 const SLOW_TARGET_UPDATES: f64 = 10_000.0;
+/// Batches with a smaller share of their steps differ from what a configuration says.
+const LEAST_SHARE_OF_A_BATCH: f64 = 0.8;
 
 /// Remarks on what `config` asks for, on this many cores; none where it is well chosen.
 pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
@@ -96,6 +98,30 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
     let most = config.fragments.max_policy_lag_updates;
     (behind as u64 > most)
         .then(|| format!("{told}, {behind} updates, and are dropped where fragments.max_policy_lag_updates is {most}; {remedy}"))
+}
+
+/// Fragments end with episodes at the time limit of the environment, so that batches of few steps may be what fragments
+/// of a length that does not fit it come to.
+pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Option<u32>) -> Option<String> {
+    let limit = time_limit_steps? as usize;
+    let length = config.fragments.length_steps;
+    if config.rows() != Rows::Fragments || limit == 0 {
+        return None;
+    }
+    let of_an_episode = limit.div_ceil(length);
+    let share = limit as f64 / (of_an_episode * length) as f64;
+    (share < LEAST_SHARE_OF_A_BATCH).then(|| {
+        let steps = (share * config.learner.batch_size as f64).round() as u64;
+        format!(
+            "fragments.length_steps {} does not divide the time limit of {} steps, at which a fragment ends: where episodes come to it, \
+             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use fragments.length_steps={}",
+            grouped(length as u64),
+            grouped(limit as u64),
+            grouped(steps),
+            grouped(config.learner.batch_size as u64),
+            limit.div_ceil(of_an_episode)
+        )
+    })
 }
 
 /// Target networks may be far behind the learned ones.
@@ -210,6 +236,26 @@ mod tests {
         assert_eq!(appo(2), "");
         let dropped = appo(16);
         assert!(dropped.contains("up to 15 batches later, 240 updates, and are dropped"), "{dropped}");
+    }
+
+    #[test]
+    fn fragments_that_a_time_limit_cuts_short_are_named() {
+        let ppo = |length, limit| {
+            let mut config = Config::for_environment("Pendulum-v1");
+            config.algorithm.name = "ppo".into();
+            (config.fragments.length_steps, config.learner.batch_size) = (length, 4 * length);
+            fragments_beyond_the_limit(&config, limit).unwrap_or_default()
+        };
+        let long = ppo(1_000, Some(200));
+        assert!(long.contains("1,000 does not divide the time limit of 200 steps"), "{long}");
+        assert!(long.contains("about 800 of the 4,000 steps") && long.ends_with("fragments.length_steps=200"), "{long}");
+        let between = ppo(150, Some(200));
+        assert!(between.contains("about 400 of the 600 steps") && between.ends_with("fragments.length_steps=100"), "{between}");
+        for (length, limit) in [(200, Some(200)), (100, Some(200)), (32, Some(500)), (1_000, None)] {
+            assert_eq!(ppo(length, limit), "", "{length} {limit:?}");
+        }
+        let transitions = fragments_beyond_the_limit(&Config::for_environment("Pendulum-v1"), Some(1));
+        assert_eq!(transitions, None, "DQN has no fragments");
     }
 
     #[test]

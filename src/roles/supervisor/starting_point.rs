@@ -9,6 +9,7 @@ use super::{Prepared, SupervisorError, refuse};
 use crate::checkpoint::{CheckpointError, Checkpoints, Learned, RunCheckpoint};
 use crate::config::schema::Split;
 use crate::config::{Config, Loaded, Resume, settings_to_begin_with};
+use crate::replay::Schema;
 use crate::segment::Segment;
 use crate::segment::description::FieldDescription;
 use crate::telemetry::{RunFolder, TelemetryError};
@@ -99,6 +100,14 @@ pub(super) enum StartError {
 /// A field of a row, for people.
 fn told(field: &FieldDescription) -> String {
     format!("`{}` of {} {:?}", field.name, field.element, field.shape)
+}
+
+/// The first of the `fields` of a checkpoint's rows that has other values in rows of this `schema`, and what it is there,
+/// for people. How the same values are stored is the replay's concern.
+pub(super) fn different_field(fields: &[FieldDescription], schema: &Schema) -> Option<[String; 2]> {
+    let is_other = |(one, other): &(&FieldDescription, FieldDescription)| (&one.element, &one.shape) != (&other.element, &other.shape);
+    let (one, other) = fields.iter().zip(schema.describe()).find(is_other)?;
+    Some([told(one), told(&other)])
 }
 
 /// Let `loaded` name the checkpoint that it begins with, by a path that leads there from anywhere and from now on: a run writes others, and
@@ -192,12 +201,9 @@ impl StartingPoint {
     fn check_spaces(&self, learned: &Config, run: &Prepared) -> Result<(), StartError> {
         let manifest = self.checkpoint.manifest();
         let Ok(algorithm) = run.catalogue.algorithms().build(learned, &run.environment) else { return Ok(()) };
-        // How the same values are stored is the replay's concern.
-        let is_other = |(one, other): &(FieldDescription, FieldDescription)| (&one.element, &one.shape) != (&other.element, &other.shape);
-        let different = manifest.fields.iter().cloned().zip(algorithm.schema().describe()).find(is_other);
-        different.map_or(Ok(()), |(learned, begins)| {
+        different_field(&manifest.fields, &algorithm.schema()).map_or(Ok(()), |[learned, begins]| {
             let environments = [manifest.environment.clone(), run.environment.id.clone()];
-            Err(StartError::OtherSpaces { learned: told(&learned), begins: told(&begins), environments })
+            Err(StartError::OtherSpaces { learned, begins, environments })
         })
     }
 
@@ -211,5 +217,20 @@ impl StartingPoint {
         let manifest = self.checkpoint.manifest();
         let (path, environment) = (self.checkpoint.path().display(), &manifest.environment);
         format!("starts from {path}: {} environment steps, {} updates in {environment}", manifest.env_steps, manifest.updates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::ObservationSpace;
+    use crate::experience::transition::discrete;
+
+    #[test]
+    fn rows_of_other_observations_are_told_by_their_shapes() {
+        let rows = |length| discrete(&ObservationSpace::unbounded(length));
+        let different = different_field(&rows(2).describe(), &rows(3)).unwrap();
+        assert_eq!(different, ["`observation` of f32 [2]", "`observation` of f32 [3]"]);
+        assert_eq!(different_field(&rows(2).describe(), &rows(2)), None);
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
 use super::record::SupervisorRecord;
+use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::Algorithm;
@@ -103,8 +104,13 @@ impl Resumption {
         // It was found in the folder of runs, however the path of that is spelled.
         let fits = |found: &Self| Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
         match Self::find(&newest, None, say) {
-            // It goes on by itself, or nothing is left of it.
-            Err(ResumeError::Running { .. } | ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
+            // A scheduler may have repeated its command too early.
+            Err(ResumeError::Running { folder, pid }) => {
+                say(&format!("{} is under way (process {pid}): a new run begins beside it; `kill {pid}` stops that one", folder.display()));
+                Ok(None)
+            }
+            // Nothing is left of it.
+            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
             Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
@@ -172,6 +178,10 @@ impl Resumption {
         let manifest = self.checkpoint.manifest();
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
+        let schema = prepared.algorithm().schema();
+        if let Some([found, expected]) = different_field(&manifest.fields, &schema) {
+            return Err(other("other observations or actions:", found, expected));
+        }
         let saved = &manifest.layout;
         // Fragments are of use for moments only: others may have room for other numbers of them.
         let fits = config.rows() == Rows::Transitions || saved.capacity == sizes.capacity;
@@ -188,7 +198,11 @@ impl Resumption {
                 sizes.frames,
             ),
             ("bytes in a frame:", saved.frame_bytes, sizes.frame_bytes),
-            ("published values:", saved.published_values, sizes.published_values),
+            (
+                "another number of actions, or another version of this program, so that its published values are",
+                saved.published_values,
+                sizes.published_values,
+            ),
             ("values of the learners' state:", saved.learner_state_values, sizes.learner_state_values),
             ("statistics:", saved.statistics_values, sizes.statistics_values),
         ] {
@@ -196,7 +210,7 @@ impl Resumption {
                 return Err(other(what, found.to_string(), expected.to_string()));
             }
         }
-        let fields = prepared.algorithm().schema().describe();
+        let fields = schema.describe();
         if manifest.fields != fields {
             return Err(other("other fields of a row:", format!("{:?}", manifest.fields), format!("{fields:?}")));
         }
