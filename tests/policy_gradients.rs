@@ -1,6 +1,8 @@
 //! The gradients of the whole losses of APPO and PPO, from fragments to parameters: against differences of the losses that they report,
 //! whole or in parts; and what their settings make of losses and networks.
 
+#[path = "policy_gradients/advantages.rs"]
+mod advantages;
 #[path = "policy_gradients/appo.rs"]
 mod appo;
 #[path = "policy_gradients/auto_encoder.rs"]
