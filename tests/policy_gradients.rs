@@ -9,6 +9,8 @@ mod appo;
 mod auto_encoder;
 #[path = "policy_gradients/case.rs"]
 mod case;
+#[path = "policy_gradients/defaults.rs"]
+mod defaults;
 #[path = "policy_gradients/first_policy.rs"]
 mod first_policy;
 #[path = "policy_gradients/ppo.rs"]
