@@ -83,3 +83,31 @@ impl AlgorithmConfig {
         TargetNetworks { tau, interval_updates: self.target_interval_updates.unwrap_or(usual_interval) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_networks_follow_as_is_usual_for_the_algorithm_unless_it_is_configured() {
+        let change = |tau, interval_updates, policy_delay_updates| AlgorithmConfig {
+            target_tau: tau,
+            target_interval_updates: interval_updates,
+            policy_delay_updates,
+            ..AlgorithmConfig::default()
+        };
+        let usual = change(None, None, 2);
+        for (algorithm, settings, tau, interval_updates) in [
+            ("dqn", &usual, 1.0, 100),
+            ("dqn", &change(Some(0.5), None, 2), 0.5, 1),
+            ("dqn", &change(None, Some(7), 2), 1.0, 7),
+            ("ddpg", &usual, 0.005, 1),
+            ("sac", &usual, 0.005, 1),
+            ("td3", &usual, 0.005, 2),
+            ("td3", &change(None, None, 3), 0.005, 3),
+            ("appo", &usual, 1.0, 16),
+        ] {
+            assert_eq!(settings.target_networks(algorithm), TargetNetworks { tau, interval_updates }, "{algorithm}");
+        }
+    }
+}

@@ -212,6 +212,17 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_observes_as_many_frames_as_configured_and_in_the_form_that_its_algorithm_takes() {
+        let mut config = Config::for_environment("CartPole-v1");
+        (config.environment.frames_per_observation, config.environment.frame_stack) = (4, Some(3));
+        for (algorithm, normalise, as_floats) in [("dqn", false, false), ("dqn", true, true), ("sac", false, true)] {
+            (config.algorithm.name, config.algorithm.normalise_observations) = (algorithm.into(), normalise);
+            let expected = ObservationOptions { frames_per_observation: 4, frame_stack: Some(3), as_floats };
+            assert_eq!(observation_options(&Catalogue::default(), &config), expected, "{algorithm}");
+        }
+    }
+
+    #[test]
     fn an_environment_of_another_size_is_refused() {
         let spec = |id| registry::spec(id).unwrap();
         check_unchanged(&spec("CartPole-v1"), &spaces(&spec("CartPole-v1"))).unwrap();

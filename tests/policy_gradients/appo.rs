@@ -131,22 +131,30 @@ fn steps_behind_the_end_of_a_fragment_change_nothing() {
 
 #[test]
 fn the_target_network_is_copied_at_its_interval_and_the_penalty_follows_the_divergence() {
-    let mut case = penalised(ActionSpace::Discrete { n: 4 }, |config| {
-        config.algorithm.target_interval_updates = Some(3);
-        config.algorithm.kl_target = Some(1e-9);
-    });
-    let batch = case.batch(6, |_| (false, false));
-    let parameters = case.algorithm.sizes().learned;
-    let (mut targets, mut penalties) = (Vec::new(), Vec::new());
-    for _ in 0..6 {
-        let (mut gradient, mut share) = case.gradient(&batch);
-        case.learning.apply(&mut gradient, &mut share, 1e-2);
-        let state = case.state();
-        targets.push(state[..parameters] == state[parameters..2 * parameters]);
-        penalties.push(*state.last().unwrap());
+    // Targets that the divergence is always far above and always far below, with penalties far from their limits and near them.
+    for (kl_target, first, [second, third]) in
+        [(1e-9, 1.0, [1.5, 2.25]), (100.0, 1.0, [0.5, 0.25]), (1e-9, 80.0, [100.0, 100.0]), (100.0, 1.5e-4, [1e-4, 1e-4])]
+    {
+        let mut case = penalised(ActionSpace::Discrete { n: 4 }, |config| {
+            config.algorithm.target_interval_updates = Some(3);
+            config.algorithm.kl_target = Some(kl_target);
+        });
+        let batch = case.batch(6, |_| (false, false));
+        let parameters = case.algorithm.sizes().learned;
+        let mut state = case.state();
+        *state.last_mut().unwrap() = first;
+        case.learning.restore(&state);
+        let (mut targets, mut penalties) = (Vec::new(), Vec::new());
+        for _ in 0..6 {
+            let (mut gradient, mut share) = case.gradient(&batch);
+            case.learning.apply(&mut gradient, &mut share, 1e-2);
+            let state = case.state();
+            targets.push(state[..parameters] == state[parameters..2 * parameters]);
+            penalties.push(*state.last().unwrap());
+        }
+        assert_eq!(targets, [false, false, true, false, false, true]);
+        assert_eq!(penalties, [first, first, second, second, second, third], "it follows the divergence before each copy");
     }
-    assert_eq!(targets, [false, false, true, false, false, true]);
-    assert_eq!(penalties, [1.0, 1.0, 1.5, 1.5, 1.5, 2.25], "it follows the divergence before each copy");
 }
 
 #[test]

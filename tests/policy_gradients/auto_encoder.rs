@@ -5,9 +5,8 @@ use shoal::config::Config;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry as environments};
 use shoal::metrics::Share;
 
-use crate::case::{Case, metric};
+use crate::case::{ALGORITHMS, Case, metric};
 
-const ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 /// Parameters of what draws images of 1 x 4 x 4 from five values: two channels of a kernel of 2, then one of a kernel of 3.
 const OF_DECODER: usize = 5 * 2 * 2 * 2 + 2 + 2 * 3 * 3 + 1;
 

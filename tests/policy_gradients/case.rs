@@ -11,6 +11,7 @@ use shoal::metrics::Share;
 use shoal::replay::Batch;
 use shoal::values::Values;
 
+pub(crate) const ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 pub(crate) const STEPS: usize = 5;
 pub(crate) const OBSERVATION: usize = 3;
 /// Weight of the entropy where its slope is compared: with the default's, a slope without it would be near enough.

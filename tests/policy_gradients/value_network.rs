@@ -5,9 +5,7 @@ use shoal::experience::fragment::LOG_PROBABILITIES;
 use shoal::metrics::Share;
 use shoal::replay::Batch;
 
-use crate::case::{Case, kinds, metric};
-
-const ALGORITHMS: [&str; 2] = ["appo", "ppo"];
+use crate::case::{ALGORITHMS, Case, kinds, metric};
 
 /// Six fragments of which each step ends an episode and has the largest importance weight: a step's target is its reward,
 /// whatever the values.
@@ -28,7 +26,7 @@ fn separate(algorithm: &str, actions: ActionSpace, value_coefficient: f64) -> Ca
 
 /// Where a parameter of the second network lies in the state: before it come parameters and moments of the first,
 /// and the count of its steps.
-fn place(case: &Case, index: usize) -> usize {
+pub(crate) fn place(case: &Case, index: usize) -> usize {
     let copies = if case.settings.name == "appo" { 4 } else { 3 };
     let published = case.algorithm.sizes().published;
     (copies - 1) * published + 2 + index
