@@ -316,7 +316,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     let demand =
         Demand { learners: config.learner.processes(), actors: config.actor.count, actors_wait: limiter.samples_per_insert.is_some() };
     let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
-    if config.actor.count == 0 {
+    if config.is_synchronous() {
         return to_the_kernel("there is only one".into());
     }
     if !config.machine.affinity {
