@@ -180,7 +180,7 @@ impl Session {
         self.fit(&snapshot)
     }
 
-    /// Whether it makes its environments.
+    /// Whether the process is an actor that is still being set up.
     fn is_starting(&self, process: &Watched) -> bool {
         let slot = self.segment.processes().slot(process.planned.slot);
         process.living.is_some() && process.planned.role == Role::Actor && slot.phase() == Some(Phase::Starting)
