@@ -11,7 +11,7 @@
 //! let ranges = Ranges { actors: Range { low: 1, high: 16 }, environments: Range { low: 1, high: 64 }, batch_size: Range::fixed(64) };
 //! let rules = Rules::new(ranges, Objective::of_run(Some(16.0), Hold::SamplesPerInsert));
 //! let mut in_force = Setting { actors: 3, environments: 8, batch_size: 64 };
-//! let mut tuner = Tuner::new(rules, in_force)?;
+//! let mut tuner = Tuner::new(rules, in_force);
 //! for second in 1..10 {
 //!     // What a run whose actors are too slow would say.
 //!     let window = Window { env_steps_per_s: 1e3, learned_per_s: 16e3, cores_used: 0.6, learners_wait: 0.5, actors_wait: 0.0 };
@@ -23,7 +23,6 @@
 //!     }
 //! }
 //! assert_eq!(in_force.actors, 4);
-//! # Ok::<(), shoal::adaptation::AdaptationError>(())
 //! ```
 //!
 //! # How it searches
@@ -61,7 +60,6 @@ mod batch_change;
 mod budget;
 mod change;
 mod drift;
-mod error;
 mod evidence;
 pub mod initial;
 mod objective;
@@ -80,7 +78,6 @@ mod window;
 
 pub use batch_change::Hold;
 pub use change::{Change, Probe, Reason, Verdict};
-pub use error::AdaptationError;
 pub use objective::Objective;
 pub use ranges::{Direction, Range, Ranges, Stride, Turn};
 pub use rules::Rules;

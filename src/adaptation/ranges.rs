@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::error::AdaptationError;
 use super::setting::{Knob, Setting};
 
 /// From this many actors on, a near stride is a quarter instead of one: of 32 actors, one more or less cannot be
@@ -95,28 +94,6 @@ impl Ranges {
         }
     }
 
-    /// Checks that every range is one, and that `start` lies within.
-    ///
-    /// # Errors
-    /// The ends of a range are the wrong way round, a range begins at zero, or `start` lies outside.
-    pub fn check(&self, start: Setting) -> Result<(), AdaptationError> {
-        for knob in Knob::ALL {
-            let Range { low, high } = self.of(knob);
-            let key = knob.key();
-            let value = start.value(knob);
-            if low > high {
-                return Err(AdaptationError::Reversed { key, low, high });
-            }
-            if low == 0 {
-                return Err(AdaptationError::FromZero { key });
-            }
-            if !(low..=high).contains(&value) {
-                return Err(AdaptationError::StartOutside { key, value, low, high });
-            }
-        }
-        Ok(())
-    }
-
     /// `setting` with every value moved into its range.
     pub fn clamped(&self, setting: Setting) -> Setting {
         Knob::ALL.into_iter().fold(setting, |setting, knob| {
@@ -185,15 +162,6 @@ mod tests {
     fn a_setting_outside_of_a_range_is_moved_to_its_end_alone() {
         let found = Setting { actors: 50, environments: 7, batch_size: 16 };
         assert_eq!(RANGES.clamped(found), Setting { actors: 40, environments: 7, batch_size: 32 });
-    }
-
-    #[test]
-    fn a_wrong_range_is_refused_with_its_key_and_numbers() {
-        let message = |actors: Range| Ranges { actors, ..RANGES }.check(START).unwrap_err().to_string();
-        assert!(message(Range { low: 8, high: 4 }).contains("`actor.count` is from 8 to 4"));
-        assert!(message(Range { low: 0, high: 4 }).contains("begin it at 1"));
-        assert!(message(Range { low: 5, high: 9 }).contains("begins at 4, outside of its range from 5 to 9"));
-        assert_eq!(RANGES.check(START), Ok(()));
     }
 
     proptest! {

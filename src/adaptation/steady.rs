@@ -2,6 +2,8 @@
 
 use super::setting::Setting;
 
+/// Windows that are ignored after each change.
+pub(super) const SETTLING_WINDOWS: usize = 2;
 /// Windows after which a setting that does not come into force, or with which nothing is learned, is given up.
 const PATIENCE_WINDOWS: u32 = 30;
 
@@ -9,9 +11,8 @@ const PATIENCE_WINDOWS: u32 = 30;
 #[derive(Debug, Clone)]
 pub(super) struct Steady {
     wanted: Setting,
-    settling_windows: u32,
     /// Windows that are still left to settle.
-    unsettled: u32,
+    unsettled: usize,
     /// Windows in a row that could not count although settling was no reason.
     idle: u32,
 }
@@ -28,8 +29,8 @@ pub(super) enum Admission {
 }
 
 impl Steady {
-    pub(super) fn new(wanted: Setting, settling_windows: u32) -> Self {
-        Self { wanted, settling_windows, unsettled: settling_windows, idle: 0 }
+    pub(super) fn new(wanted: Setting) -> Self {
+        Self { wanted, unsettled: SETTLING_WINDOWS, idle: 0 }
     }
 
     pub(super) fn wanted(&self) -> Setting {
@@ -37,7 +38,7 @@ impl Steady {
     }
 
     pub(super) fn go_to(&mut self, setting: Setting) {
-        *self = Self::new(setting, self.settling_windows);
+        *self = Self::new(setting);
     }
 
     pub(super) fn settle_again(&mut self) {

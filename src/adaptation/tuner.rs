@@ -19,18 +19,20 @@
 use super::budget::Budget;
 use super::change::{Change, Probe, Reason, Verdict};
 use super::drift::DriftWatch;
-use super::error::AdaptationError;
 use super::evidence::Judgement;
+use super::ranges::Range;
 use super::rules::Rules;
 use super::search::{Choice, Search};
-use super::setting::Setting;
+use super::setting::{Knob, Setting};
 use super::status::{Incident, Status};
-use super::steady::{Admission, Steady};
+use super::steady::{Admission, SETTLING_WINDOWS, Steady};
 use super::trial::{LEG_WINDOWS, Next, Trial};
 use super::window::Window;
 
 /// Above this share of the memory a setting is given up and none is tried.
 const MOST_MEMORY: f64 = 0.85;
+/// Windows that a round takes at the candidate and at home again, settling included, if nothing delays it.
+const ROUND_WINDOWS: f64 = 2.0 * (SETTLING_WINDOWS + LEG_WINDOWS) as f64;
 
 /// What the tuner answers to one status.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,24 +80,27 @@ enum Phase {
 impl Tuner {
     /// A tuner that begins with the setting `start`, which is taken to be in force.
     ///
-    /// # Errors
-    /// The rules cannot be kept, or `start` is outside of the ranges.
-    pub fn new(rules: Rules, start: Setting) -> Result<Self, AdaptationError> {
-        rules.check()?;
-        rules.ranges.check(start)?;
-        Ok(Self {
+    /// # Panics
+    /// If a range begins at 0, or `start` lies outside of one. The rules of the configuration exclude both.
+    pub fn new(rules: Rules, start: Setting) -> Self {
+        let is_within = |knob| {
+            let Range { low, high } = rules.ranges.of(knob);
+            low > 0 && (low..=high).contains(&start.value(knob))
+        };
+        assert!(Knob::ALL.into_iter().all(is_within), "{start:?} is not within {}", rules.ranges);
+        Self {
             rules,
             phase: Phase::Searching(None),
             home: start,
             at_home: Vec::new(),
-            steady: Steady::new(start, rules.settling_windows),
+            steady: Steady::new(start),
             search: Search::new(rules.ranges, rules.objective),
             drift: DriftWatch::default(),
             budget: Budget::default(),
             usable_cores: None,
             has_learned: false,
             held_back: None,
-        })
+        }
     }
 
     /// The best setting known so far.
@@ -195,7 +200,7 @@ impl Tuner {
     fn search_on(&mut self, status: &Status) -> Option<Change> {
         // All this comes before the search is asked, which goes on to its next stage if it has nothing to try.
         self.held_back = None;
-        if self.is_late(status) || !self.budget.allows(self.rules.round_windows()) {
+        if self.is_late(status) || !self.budget.allows(ROUND_WINDOWS) {
             return None;
         }
         let lacks_memory = status.memory_used > MOST_MEMORY;

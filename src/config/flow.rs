@@ -65,9 +65,14 @@ impl Config {
         self.learner.batch_size / parts / learners
     }
 
+    /// Whether one process acts, learns and evaluates in turn, and never looks at the clock.
+    pub fn is_synchronous(&self) -> bool {
+        self.actor.count == 0
+    }
+
     /// Slots for actors and guests from outside: a run in one process has none.
     pub fn places_to_attach(&self) -> usize {
-        if self.actor.count == 0 { 0 } else { self.actor.attach_slots }
+        if self.is_synchronous() { 0 } else { self.actor.attach_slots }
     }
 
     /// Processes that may insert at once.

@@ -66,7 +66,7 @@ const ASIDE: &[&str] = &[
 /// Whether a synchronous run that goes on with `after` does what it did with `before`.
 pub fn repeats(before: &Config, after: &Config) -> bool {
     let keys = |config: &Config| keys(config, |table, path| !ASIDE.contains(&table) && !ASIDE.contains(&path));
-    before.actor.count == 0 && keys(before) == keys(after)
+    before.is_synchronous() && keys(before) == keys(after)
 }
 
 /// The paths of the keys in which `after` differs from `before` and a run that goes on must not.

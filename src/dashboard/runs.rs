@@ -284,7 +284,10 @@ mod tests {
 
     /// The record of a run in `folder`, as a supervisor leaves it that is killed.
     fn announce(registry: &Registry, folder: &RunFolder) -> PathBuf {
-        let identity = json!({"run_id": 1, "boot_id": 1, "supervisor_pid": 7, "supervisor_start_time": 1, "created_unix_ms": 1});
+        let identity = json!({
+            "run_id": 1, "boot_id": 1, "supervisor_pid": 7, "supervisor_start_time": 1, "created_unix_ms": 1,
+            "pid_namespace": 0, "time_namespace": 0,
+        });
         let record = json!({
             "identity": identity, "segment": "/shoal-7", "socket": "7", "run_folder": folder.path(),
             "environment": "CartPole-v1", "algorithm": "dqn", "program_version": "0",

@@ -260,8 +260,8 @@ impl<'a> Actor<'a> {
     /// `false` if the run ended first.
     fn wait_for_turn(&mut self) -> bool {
         let run = self.run;
-        // The synchronous trainer has nobody to wait for, and what it did since its last step was no acting.
-        if run.config.actor.count == 0 {
+        // There is nobody to wait for, and what this process did since its last step was no acting.
+        if run.config.is_synchronous() {
             self.laps.lap();
             return true;
         }
@@ -276,9 +276,7 @@ impl<'a> Actor<'a> {
     fn wants_flush(&self) -> bool {
         let pending = self.area.pending();
         let is_old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
-        // The synchronous trainer must not depend on the clock.
-        let is_timed = self.run.config.actor.count > 0;
-        pending >= self.flush_rows || pending > 0 && is_timed && is_old()
+        pending >= self.flush_rows || pending > 0 && !self.run.config.is_synchronous() && is_old()
     }
 
     /// Move everything staged into the replay, once the rate limiter agrees. `false` if the run ended first.

@@ -105,7 +105,8 @@ pub fn play(
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
-    // Negated, since a synchronous trainer derives this seed and its learner's from its own, and both are the same now and then.
+    // The policy draws from the negated seed. A synchronous trainer derives this seed from its own and from how often the evaluator has
+    // played, and its learner's from its own and a fixed number in the same way: the two seeds are equal once.
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {

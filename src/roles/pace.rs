@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::environments::{Actions, EnvironmentError, VectorEnvironment};
 
-/// Where the last step of all its environments took longer, a process gives a sign of life before each of their steps. Where they are
-/// faster, one for all is enough, and more would cost a tenth of such steps. Resets are rare, and may take long where steps do not.
+/// If the last step of all its environments together took longer than this, a process renews its heartbeat before the step of each of
+/// them; otherwise once for all, since a heartbeat for each would make such fast steps a tenth slower. Before a reset it always does:
+/// resets are rare, and may be slow where steps are not.
 const LONG_FOR_ALL: Duration = Duration::from_millis(200);
 
 /// Whether the environments of a process took long in their last step.

@@ -86,8 +86,8 @@ pub struct Run<'a> {
     pub role: Role,
     /// Its number among its kind.
     pub number: usize,
-    /// A number that is larger with every process that begins this role: the generation of the slot, or more in a synchronous
-    /// trainer that begins anew by itself.
+    /// How often the slot has been given to a process, its generation. The synchronous trainer adds one after every checkpoint, where it
+    /// starts over within the same process. Part of the seed, so that no two incarnations draw the same random numbers.
     pub incarnation: u64,
     /// Whether the supervisor still lives; only attached processes have to ask.
     pub supervisor_alive: &'a dyn Fn() -> bool,

@@ -1,8 +1,8 @@
 //! The synchronous trainer: actor, learner and evaluator in one process, one after the other, never looking at the
 //! clock. From one seed it gives the same parameters, bit for bit. For debugging.
 //!
-//! A checkpoint is where it begins anew, from what the segment holds and nothing else: with new random numbers, environments that
-//! are reset, the state that the learner published. So a run that goes on from a checkpoint does what the run did that had gone on.
+//! At each checkpoint the trainer starts over from the segment alone: new random numbers, environments that are reset, the state
+//! that the learner published. A run that is resumed from that checkpoint therefore repeats exactly what the first run did after it.
 
 use std::path::Path;
 use std::time::Duration;

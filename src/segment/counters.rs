@@ -4,19 +4,10 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident = $index:literal),* $(,)?) => {
-        /// One counter.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Counter { $($(#[$doc])* $name = $index),* }
-
-        /// All counters.
-        pub const COUNTERS: &[Counter] = &[$(Counter::$name),*];
-    };
-}
-
-counters! {
+/// One counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Counter {
     /// Environment steps.
     EnvSteps = 0,
     /// Episodes finished.
@@ -99,14 +90,11 @@ impl<'a> Counters<'a> {
     /// Add the counts from before the run went on from a checkpoint, as [`Self::all`] gave them. Only in a table that
     /// nobody uses yet.
     pub fn add_all(self, counted: &[u64]) {
-        for &counter in COUNTERS {
-            match (counter, counted.get(counter as usize)) {
-                (Counter::PolicyLagMax, Some(&most)) => self.raise(counter, most),
-                // An earlier version of the program summed lags without counting the rows: such a sum has no mean.
-                (Counter::PolicyLagSum, _) if counted.len() <= Counter::LaggedRows as usize => {}
-                (_, Some(&amount)) => self.add(counter, amount),
-                (_, None) => {}
-            }
+        for (index, (word, &amount)) in self.words.iter().zip(counted).enumerate() {
+            let before = word.load(Ordering::Relaxed);
+            // All others are sums.
+            let is_largest = index == Counter::PolicyLagMax as usize;
+            word.store(if is_largest { before.max(amount) } else { before.wrapping_add(amount) }, Ordering::Relaxed);
         }
     }
 

@@ -55,11 +55,9 @@ pub struct Identity {
     pub created_unix_ms: u64,
     /// The PID namespace in which the processes of the run name each other, by the number that `/proc/PID/ns/pid`
     /// shows; 0 if that is not known.
-    #[serde(default)]
     pub pid_namespace: u64,
     /// The time namespace in which the processes of the run read each other's start times, by the number that
     /// `/proc/PID/ns/time` shows; 0 if the kernel has none.
-    #[serde(default)]
     pub time_namespace: u64,
 }
 

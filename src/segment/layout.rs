@@ -137,9 +137,7 @@ sizes! {
         pub frames: usize,
         /// Bytes of a frame.
         pub frame_bytes: usize,
-        /// Bytes of the largest picture that the visualizer shows; 0 without a visualizer, and in checkpoints from
-        /// before there was one.
-        #[serde(default)]
+        /// Bytes of the largest picture that the visualizer shows; 0 without a visualizer.
         pub picture_bytes: usize,
         /// Most values that one half of the algorithm hands over to the other; 0 if learners share the algorithm
         /// otherwise. Each half has a learner state of its own.

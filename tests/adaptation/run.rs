@@ -14,8 +14,8 @@ const NOISE: f64 = 0.1;
 const SHARE_NOISE: f64 = 0.03;
 /// Rates of the first window after a change, as a share of later ones.
 const UNSETTLED: f64 = 0.5;
-/// Windows of a leg of a probe.
-const LEG_WINDOWS: u32 = 5;
+/// Windows at home that end a round: two to settle, and the five of a leg.
+const HOME_WINDOWS: f64 = 7.0;
 
 /// A run with its tuner, window by window.
 pub(crate) struct Run {
@@ -33,7 +33,6 @@ pub(crate) struct Run {
     pub(crate) probing_windows: Vec<f64>,
     /// When the round under way ends.
     round_ends_s: f64,
-    round_home_windows: u32,
     has_just_changed: bool,
     flow: Flow,
     noise: Xoshiro256PlusPlus,
@@ -43,7 +42,7 @@ impl Run {
     pub(crate) fn new(machine: Machine, rules: Rules, start: Setting, seed: u64) -> Self {
         Self {
             machine,
-            tuner: Tuner::new(rules, start).expect("the rules of a test can be kept"),
+            tuner: Tuner::new(rules, start),
             in_force: start,
             wall_s: 0.0,
             progress_per_window: 0.0,
@@ -52,7 +51,6 @@ impl Run {
             probes: Vec::new(),
             probing_windows: Vec::new(),
             round_ends_s: 0.0,
-            round_home_windows: rules.settling_windows + LEG_WINDOWS,
             has_just_changed: true,
             flow: Flow::default(),
             noise: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -95,7 +93,7 @@ impl Run {
         if let Some(change) = step.change {
             self.round_ends_s = match change.reason {
                 Reason::Trying { .. } => f64::INFINITY,
-                Reason::Comparing => self.wall_s + f64::from(self.round_home_windows),
+                Reason::Comparing => self.wall_s + HOME_WINDOWS,
                 _ => self.wall_s,
             };
             self.in_force = change.setting;

@@ -69,7 +69,8 @@ pub struct Learner<'a> {
     exchange: GradientExchange<'a>,
     view: View,
     updates: u64,
-    /// Updates there were when this learner last began anew with batches.
+    /// The value of `updates` when this learner last joined a view, with which its source starts over with a new batch. The updates
+    /// between two publications are counted from there.
     began_anew_at: u64,
     /// What the next batch is normalised with, where that has changed.
     statistics: Option<Statistics>,
@@ -91,7 +92,7 @@ impl<'a> Learner<'a> {
         let mut learning = run.algorithm.learning(run.config.run.seed)?;
         let sizes = run.algorithm.sizes();
         let other_half = OtherHalf::new(run, &mut *learning);
-        // Of two halves that of the critics says what is drawn, and how urgent it is.
+        // Of two learners that share an algorithm by halves, only the one with the critics counts what it draws and writes priorities back.
         let is_counted = other_half.as_ref().is_none_or(|other| other.learns(Half::Critics));
         let seat = Seat { segment: run.segment, process: run.process, seed: run.seed(), threads, is_counted };
         let states = run.segment.learner_boards().nth(if other_half.is_some() { run.number } else { 0 });
@@ -186,7 +187,7 @@ impl<'a> Learner<'a> {
         }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);
-        // Both halves learn from as much: it counts once.
+        // Both halves learn from the same number of transitions: only the critics' learner counts them, or each would count twice.
         self.run.process.counters().add(Counter::Learned, if self.learns(Half::Critics) { learned } else { 0 });
         self.run.count_products();
         self.count(Counter::ComputeNs);

@@ -81,8 +81,11 @@ impl Learner<'_> {
 
     /// As another member: load the leader's state once it has been published under this view. It cannot be missed:
     /// until this learner arrives in a round of the view nobody completes one, so what the leader publishes next it
-    /// publishes under a later view, which this learner then finds. The version that was `refused` under this view is
-    /// not read again: whoever waits looks often, and a state is long. One that could not be read whole is.
+    /// publishes under a later view, which this learner then finds.
+    ///
+    /// `refused` is a version that was read under this view and had been published under another one. It is not read
+    /// again: a state is long, and a learner that waits looks after every [`PAUSE`]. A version that could not be read
+    /// whole is not noted there, and is tried again.
     fn follow(&mut self, view: View, refused: &mut Option<(View, u64)>) -> bool {
         if *refused == Some((view, self.states.version())) {
             return false;

@@ -127,7 +127,7 @@ impl CheckpointWriter {
     pub(super) fn new(config: &Config, folder: &RunFolder) -> Self {
         let table = &config.checkpoint;
         let retention = Retention::from(table);
-        let interval = table.interval_s.filter(|_| config.actor.count > 0).map(Duration::from_secs_f64);
+        let interval = table.interval_s.filter(|_| !config.is_synchronous()).map(Duration::from_secs_f64);
         let next = Instant::now() + interval.unwrap_or_default();
         Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None }
     }

@@ -2,7 +2,7 @@
 
 use super::windows::Windows;
 use super::{Prepared, SupervisorError, refuse};
-use crate::adaptation::{AdaptationError, Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
+use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded, Rows};
@@ -90,15 +90,15 @@ pub(super) struct Fitting {
 impl Fitting {
     /// The tuner of a run that begins as it was prepared, or with what an earlier life of it had `found`; `None` if
     /// nothing is to be fitted.
-    pub(super) fn new(prepared: &Prepared, found: Option<Found>) -> Result<Option<Self>, AdaptationError> {
-        let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return Ok(None) };
+    pub(super) fn new(prepared: &Prepared, found: Option<Found>) -> Option<Self> {
+        let (config, Some(ranges)) = (&prepared.loaded.config, prepared.ranges) else { return None };
         let limiter = prepared.algorithm().experience().limiter();
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
         let begun = Found { home: start(config), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
-        let tuner = Tuner::new(rules, wanted)?;
-        Ok(Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false }))
+        let tuner = Tuner::new(rules, wanted);
+        Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false })
     }
 
     /// The setting that is to be in force.

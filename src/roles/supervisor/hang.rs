@@ -62,9 +62,9 @@ pub(super) struct Unwatched {
 }
 
 impl Unwatched {
-    /// Take in a look, after a `pause` without any, at a process that has been silent for so long since this
-    /// heartbeat. Returns for how long of its silence somebody looked. Only the part of the pause that came after
-    /// the heartbeat is left out.
+    /// To be called at every look. `silence` is the time since this heartbeat, and `pause` the time before this look
+    /// in which the supervisor itself did not look. Returns the silence without all such pauses since the heartbeat;
+    /// of a pause in which the heartbeat came, only the part after it is left out.
     fn look(&mut self, heartbeat_ns: u64, silence: Duration, pause: Duration) -> Duration {
         if heartbeat_ns != self.heartbeat_ns {
             *self = Self { heartbeat_ns, time: Duration::ZERO };

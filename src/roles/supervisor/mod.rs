@@ -88,9 +88,6 @@ pub enum SupervisorError {
     /// The run cannot go on.
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    /// The ranges of the adaptation are none.
-    #[error(transparent)]
-    Adaptation(#[from] crate::adaptation::AdaptationError),
     /// A call to the system failed.
     #[error("{action} failed: {source}")]
     System {

@@ -79,14 +79,6 @@ pub(super) struct Beginning<'a> {
     pub(super) goes_on: bool,
 }
 
-/// Something that is said with a plan.
-#[derive(Debug, Clone)]
-enum Note {
-    Remark(String),
-    /// Also part of the advice where the plan takes too much memory.
-    Warning(String),
-}
-
 /// A run before it starts.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -108,8 +100,10 @@ pub struct Plan {
     goes_on: bool,
     cores: usize,
     placed: String,
-    /// What is said with the plan and does not follow from the configuration.
-    notes: Vec<Note>,
+    /// Remarks that do not follow from the configuration.
+    noted: Vec<String>,
+    /// What images cost as observations. Also part of the advice where the plan takes too much memory.
+    warning: Option<String>,
     title: String,
     run_folder: String,
     /// Names of the segments of dead runs that were removed for it.
@@ -174,7 +168,8 @@ impl Plan {
             goes_on: beginning.goes_on,
             cores: cores.len().min(beginning.usable_cores),
             placed,
-            notes: Vec::new(),
+            noted: Vec::new(),
+            warning: None,
             title: format!("{} on {}", algorithm.name(), config.environment.id),
             run_folder: config.run.folder.clone(),
             swept: Vec::new(),
@@ -183,19 +178,12 @@ impl Plan {
 
     /// Say something more with the plan.
     pub(super) fn remark(&mut self, remark: String) {
-        self.notes.push(Note::Remark(remark));
+        self.noted.push(remark);
     }
 
     /// What was removed for the run, for people.
     pub(super) fn removals(&self) -> Vec<String> {
         self.swept.iter().map(|name| format!("removed the segment {name} that a dead run had left")).collect()
-    }
-
-    fn warnings(&self) -> impl Iterator<Item = &String> {
-        self.notes.iter().filter_map(|note| match note {
-            Note::Warning(warning) => Some(warning),
-            Note::Remark(_) => None,
-        })
     }
 
     /// What there is to say of what the run begins with and of what it may become, and what else was remarked.
@@ -207,10 +195,7 @@ impl Plan {
             let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors");
             remarks.extend(told.map(|told| format!("at the upper ends of its ranges, {told}")));
         }
-        remarks.extend(self.notes.iter().filter_map(|note| match note {
-            Note::Remark(remark) => Some(remark.clone()),
-            Note::Warning(_) => None,
-        }));
+        remarks.extend(self.noted.iter().cloned());
         remarks
     }
 
@@ -220,12 +205,10 @@ impl Plan {
     }
 
     /// Say what it costs that a network of dense layers alone takes an image, or that images come as floats to an
-    /// algorithm that
-    /// `learns_from_bytes`.
+    /// algorithm that `learns_from_bytes`.
     pub(super) fn warn_of_images(&mut self, observation: &ObservationSpace, learns_from_bytes: bool) {
         let for_dense_layers = self.warning_of_image_for_dense_layers(observation);
-        let warning = for_dense_layers.or_else(|| learns_from_bytes.then(|| self.warning_of_float_image(observation)).flatten());
-        self.notes.extend(warning.map(Note::Warning));
+        self.warning = for_dense_layers.or_else(|| learns_from_bytes.then(|| self.warning_of_float_image(observation)).flatten());
     }
 
     fn warning_of_image_for_dense_layers(&self, observation: &ObservationSpace) -> Option<String> {
@@ -295,7 +278,10 @@ impl Plan {
             available,
         };
         let fitting = sizes.largest_capacity(available, frames);
-        let advice = self.warnings().fold(shortage.advice(fitting), |advice, warning| format!("{advice}; {warning}"));
+        let mut advice = shortage.advice(fitting);
+        if let Some(warning) = &self.warning {
+            advice += &format!("; {warning}");
+        }
         Err(PlanError::Memory { over, advice })
     }
 
@@ -330,7 +316,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     let demand =
         Demand { learners: config.learner.processes(), actors: config.actor.count, actors_wait: limiter.samples_per_insert.is_some() };
     let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
-    if config.actor.count == 0 {
+    if config.is_synchronous() {
         return to_the_kernel("there is only one".into());
     }
     if !config.machine.affinity {
@@ -378,7 +364,7 @@ impl fmt::Display for Plan {
         if !self.attach_slots.is_empty() {
             line("attach", &format!("room for {} more actors", self.attach_slots.len()))?;
         }
-        for warning in self.warnings() {
+        if let Some(warning) = &self.warning {
             line("warning", warning)?;
         }
         Ok(())
@@ -483,14 +469,15 @@ mod tests {
         assert!(refused.contains("lower replay.capacity") && refused.contains("images of 4 x 84 x 84 bytes"), "{refused}");
 
         let mut plan = floats_plan;
-        plan.warn_of_images(&floats(&[28_224], 255.0), true);
-        plan.warn_of_images(&floats(&[84, 84], 1.0), true);
-        assert!(plan.notes.is_empty(), "a vector and a box of other numbers are no images, and as small as they can be");
+        for no_image in [floats(&[28_224], 255.0), floats(&[84, 84], 1.0)] {
+            plan.warn_of_images(&no_image, true);
+            assert!(plan.warning.is_none(), "a vector and a box of other numbers are no images, and as small as they can be");
+        }
         plan.warn_of_images(&floats(&[4, 84, 84], 1.0), false);
-        assert!(plan.notes.is_empty(), "the algorithm learns from floats");
+        assert!(plan.warning.is_none(), "the algorithm learns from floats");
         plan.config.network.convolutions = vec![[32, 8, 4]];
         plan.warn_of_images(&ObservationSpace::bytes(&[4, 84, 84]), true);
-        assert!(plan.notes.is_empty(), "convolutions are what images want, and bytes as small as they can be");
+        assert!(plan.warning.is_none(), "convolutions are what images want, and bytes as small as they can be");
         plan.warn_of_images(&floats(&[4, 84, 84], 1.0), true);
         let said = plan.to_string();
         assert!(said.contains("4 x 84 x 84 floats") && said.contains("take 16.15 GiB, and a quarter of that"), "{said}");

@@ -20,10 +20,10 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
         no_update(config),
         no_checkpoint(config),
     ];
-    // A synchronous run is one process, whatever the keys say.
-    let of_processes = match config.actor.count {
-        0 => [None, None, None],
-        _ => [learners_in_turns(config, cores), small_shares(config), actors_in_turns(config, cores)],
+    let of_processes = if config.is_synchronous() {
+        [None, None, None]
+    } else {
+        [learners_in_turns(config, cores), small_shares(config), actors_in_turns(config, cores)]
     };
     of_all_runs.into_iter().chain(of_processes).flatten().collect()
 }
@@ -169,9 +169,10 @@ fn no_update(config: &Config) -> Option<String> {
 
 /// A run that is to go on by the same command may be configured to write no checkpoint.
 fn no_checkpoint(config: &Config) -> Option<String> {
-    let (writes_any, key) = match config.actor.count {
-        0 => (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps"),
-        _ => (config.checkpoint.interval_s.is_some(), "checkpoint.interval_s"),
+    let (writes_any, key) = if config.is_synchronous() {
+        (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps")
+    } else {
+        (config.checkpoint.interval_s.is_some(), "checkpoint.interval_s")
     };
     (config.run.resume == Resume::Auto && !writes_any)
         .then(|| format!("run.resume is \"auto\", and with {key} \"none\" no checkpoint is written to go on from; set it to a number"))

@@ -48,12 +48,12 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn of(config: &Config) -> Self {
-        let is_synchronous = config.actor.count == 0;
+        let is_synchronous = config.is_synchronous();
         let beside_one_process = |count: usize| if is_synchronous { 0 } else { count };
         Self {
             is_synchronous,
             actors: config.actor.count.max(1),
-            attached: beside_one_process(config.actor.attach_slots),
+            attached: config.places_to_attach(),
             learners: beside_one_process(config.learner.processes()),
             evaluators: beside_one_process(config.evaluator.enabled.into()),
             visualizers: config.visualizer.enabled.into(),

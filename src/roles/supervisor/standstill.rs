@@ -1,9 +1,9 @@
 //! A run that stands still although every process gives signs of life: noticed and said, never acted upon.
 //!
-//! Who waits beats while it waits. A wait that nobody ends, such as that of learners for each other, therefore looks
-//! healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run changes. It is given
-//! as long as a single process may be silent, `machine.hang_timeout_s`, pauses of the supervisor itself not counted.
-//! Silences with a cause start the time anew:
+//! A process that waits keeps renewing its heartbeat. A wait that nobody ends, such as that of learners for each other,
+//! therefore looks healthy to the watch over heartbeats (`hang`); what gives it away is that no count of the run
+//! changes. It is given as long as a single process may be silent, `machine.hang_timeout_s`, pauses of the supervisor
+//! itself not counted. Silences with a cause start the time anew:
 //!
 //! * a process that is silent itself, as one that was stopped: it moves on or counts as hung;
 //! * a process that starts, or is at work in its environments: however long they take one after the other, nobody holds it up;

@@ -85,7 +85,8 @@ impl Windows {
     pub(super) fn is_over(&mut self, now: &Snapshot) -> bool {
         let last = self.last.get_or_insert_with(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
-        // Each flush counts a wait, if only one of nothing.
+        // Every flush adds to `limiter_wait_s`, a few nanoseconds even if it did not wait: only a large share of the
+        // window means that somebody waits.
         let somebody_waits = now.actor_time.limiter_wait_s - last.actor_time.limiter_wait_s > 0.5 * elapsed_s;
         let has_acted = now.env_steps > last.env_steps || somebody_waits;
         let updates = if has_acted { now.updates.saturating_sub(last.updates) } else { 0 };

@@ -157,11 +157,11 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
         let evidence = format!("too short a time to judge, with {updates} updates in {took}");
         return Diagnosis { bottleneck: Bottleneck::Unknown, evidence, advice: Vec::new() };
     }
-    let mut verdict = match (context.config.actor.count, samples_per_insert(&context.config)) {
-        (0, _) => one_process(&period, context),
-        (_, Some(ratio)) => limited(&period, ratio, context),
-        (_, None) if context.config.rows() == Rows::Fragments => overwriting(&period, context),
-        (_, None) => free_running(&period, context),
+    let mut verdict = match samples_per_insert(&context.config) {
+        _ if context.config.is_synchronous() => one_process(&period, context),
+        Some(ratio) => limited(&period, ratio, context),
+        None if context.config.rows() == Rows::Fragments => overwriting(&period, context),
+        None => free_running(&period, context),
     };
     if period.is_crowded_out(context) {
         let (used, waited) = (used_cores(&period, context), percent(period.core_wait_share()));
@@ -195,8 +195,8 @@ fn samples_per_insert(config: &Config) -> Option<f64> {
 
 /// The verdict on a run whose processes kept failing, which left too little time to see anything else.
 fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
-    if context.config.actor.count == 0 {
-        // The run has one process and ends with it.
+    if context.config.is_synchronous() {
+        // The run ends with its only process.
         return None;
     }
     let presence = |worked_s: f64, count: usize| share(worked_s, period.elapsed_s * count.max(1) as f64);

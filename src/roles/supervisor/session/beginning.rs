@@ -97,7 +97,7 @@ impl Session {
             Some(resumption) => resumption.folder().clone(),
         };
         let mut unused = Unused(resumption.is_none().then(|| folder.clone()));
-        let fitting = Fitting::new(&prepared, prepared.found(resumption))?;
+        let fitting = Fitting::new(&prepared, prepared.found(resumption));
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, &folder);

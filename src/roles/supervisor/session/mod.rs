@@ -181,7 +181,7 @@ impl Session {
         self.fit(&snapshot)
     }
 
-    /// Whether it makes its environments.
+    /// Whether the process is an actor that is still being set up.
     fn is_starting(&self, process: &Watched) -> bool {
         let slot = self.segment.processes().slot(process.planned.slot);
         process.living.is_some() && process.planned.role == Role::Actor && slot.phase() == Some(Phase::Starting)
@@ -217,14 +217,13 @@ impl Session {
 
     /// Take in what was evaluated, and end the run if it is solved, or else if anything else is to end it.
     fn check_whether_to_stop(&mut self) {
-        let run = &self.prepared.loaded.config.run;
-        let synchronous = self.prepared.loaded.config.actor.count == 0;
+        let config = self.config();
         let env_steps = self.segment.control().env_steps().load(crate::sync::Ordering::Relaxed);
         let found = if system::stop_requested() {
             Some(StopReason::Interrupted)
-        } else if !synchronous && env_steps >= run.stop_env_steps {
+        } else if !config.is_synchronous() && env_steps >= config.run.stop_env_steps {
             Some(StopReason::StepLimit)
-        } else if run.stop_wall_s.is_some_and(|limit| self.observer.wall_s() >= limit) {
+        } else if config.run.stop_wall_s.is_some_and(|limit| self.observer.wall_s() >= limit) {
             Some(StopReason::TimeLimit)
         } else {
             None
