@@ -182,13 +182,12 @@ mod tests {
     use super::*;
     use crate::roles::supervisor::slots::PlannedProcess;
     use crate::roles::supervisor::watch::ActorSetting;
+    use crate::segment::SegmentSizes;
     use crate::segment::counters::Counter;
-    use crate::segment::{Description, Layout, SegmentSizes};
 
     #[test]
     fn an_actor_is_in_force_once_it_has_taken_a_step_or_waits_to_take_its_first() {
-        let layout = Layout::new(SegmentSizes { processes: 3, stagers: 3, ..SegmentSizes::of_rows(1, 64) }).unwrap();
-        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let segment = Segment::of_sizes(SegmentSizes { processes: 3, stagers: 3, ..SegmentSizes::of_rows(1, 64) });
         let wanted = Setting { actors: 3, environments: 8, batch_size: 64 };
         let slot = |number| segment.processes().slot(number);
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
