@@ -9,8 +9,8 @@ use super::super::slots::PlannedProcess;
 use super::super::watch::{ActorSetting, work_counted};
 use super::Session;
 use crate::config::fitted::with;
-use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
+use crate::roles::{Run, environments};
 use crate::segment::membership::View;
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
@@ -49,7 +49,7 @@ impl Session {
         let config = with(self.config(), self.wanted());
         // An environment may change the current folder of its process.
         let folder = self.sinks.folder().absolute();
-        let child = Child {
+        let run = Run {
             segment: &self.segment,
             config: &config,
             algorithm: match planned.role {
@@ -58,16 +58,23 @@ impl Session {
             },
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
+            process: self.segment.processes().slot(planned.slot),
+            role: planned.role,
+            number: planned.number,
+            incarnation: generation,
+            supervisor_alive: &|| true,
+        };
+        let child = Child {
+            run,
             best_weights: folder.best_weights(),
             videos: folder.videos(),
             unconfirmed: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
-            generation,
             reports,
         };
         // The sentinel saves what was there, and wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
-        let pid = system::fork_follower(after, || child.run(planned))?;
+        let pid = system::fork_follower(after, || child.run(&planned.cores))?;
         let setting = ActorSetting { actors: config.actor.count, environments: config.actor.environments };
         let started = self.watched[index].started(pid, stack_file, setting, work_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
