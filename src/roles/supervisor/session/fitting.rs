@@ -36,12 +36,8 @@ impl Session {
                 }
             }
         }
-        if let Some(change) = step.change
-            && change.setting.batch_size != wanted.batch_size
-        {
-            let doublings = doublings(self.config().learner.batch_size, change.setting.batch_size);
-            let view = self.membership.double(doublings);
-            self.change_view(view);
+        if self.wanted().batch_size != wanted.batch_size {
+            self.take_wanted_batch();
         }
         self.match_actors_to_setting()
     }
@@ -100,13 +96,10 @@ impl Session {
         }
     }
 
-    /// Set the batch that an earlier life of the run had found. To be called before any learner is started.
-    pub(super) fn take_batches_as_found(&mut self) {
+    /// Have the learners take the batch that is wanted.
+    pub(super) fn take_wanted_batch(&mut self) {
         let doublings = doublings(self.config().learner.batch_size, self.wanted().batch_size);
-        if doublings != 0 {
-            let view = self.membership.double(doublings);
-            self.change_view(view);
-        }
+        self.change_view(|membership| membership.double(doublings));
     }
 
     /// Note that a process has died and is replaced, or that somebody from outside has joined or left.

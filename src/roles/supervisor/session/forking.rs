@@ -11,7 +11,7 @@ use super::Session;
 use crate::config::fitted::with;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::{Run, environments};
-use crate::segment::membership::View;
+use crate::segment::membership::{Membership, View};
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
 
@@ -29,8 +29,7 @@ impl Session {
             self.segment.processes().slot(planned.slot).release();
             if planned.role.learns() {
                 // So that nobody waits for a learner that is not there.
-                let view = self.membership.remove(planned.number);
-                self.change_view(view);
+                self.change_view(|membership| membership.remove(planned.number));
             }
         }
         forked
@@ -40,8 +39,7 @@ impl Session {
         let work_before = work_counted(self.segment.processes().slot(planned.slot), planned.role);
         let reports = self.open_channel(planned.role)?;
         if planned.role.learns() {
-            let view = self.membership.enter(planned.number);
-            self.change_view(view);
+            self.change_view(|membership| membership.enter(planned.number));
         }
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
@@ -100,8 +98,9 @@ impl Session {
         Ok(Some(sender))
     }
 
-    pub(super) fn change_view(&self, view: View) {
-        view.store(self.segment.control().membership());
+    /// Change the learners' view as `change` does, and tell them.
+    pub(super) fn change_view(&mut self, change: impl FnOnce(&mut Membership) -> View) {
+        change(&mut self.membership).store(self.segment.control().membership());
         self.segment.control().signal_progress();
     }
 }
