@@ -131,7 +131,7 @@ mod tests {
     use crate::replay::{FRESH, Replay, StagingArea};
     use crate::segment::counters::Counter;
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+    use crate::segment::{Segment, SegmentSizes};
     use crate::sync::Ordering;
 
     const ONCE: Reuse = Reuse { kept_batches: 1, uses: 1, max_policy_lag_updates: None, most_waiting: None, replayed: 0, retained: 0 };
@@ -139,8 +139,7 @@ mod tests {
     /// A segment with eight fragments. The first reward of each is its number, and so are the updates in the parameters that made it.
     fn eight_fragments() -> Segment {
         let schema = schema();
-        let layout = Layout::new(SegmentSizes { processes: 2, ..SegmentSizes::of_rows(schema.words(), 64) }).unwrap();
-        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let segment = Segment::of_sizes(SegmentSizes { processes: 2, ..SegmentSizes::of_rows(schema.words(), 64) });
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let mut replay = Replay::new(&segment, schema.clone(), process);

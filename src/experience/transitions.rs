@@ -192,7 +192,7 @@ mod tests {
     use crate::environments::registry;
     use crate::experience::Choice;
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+    use crate::segment::{Segment, SegmentSizes};
 
     #[test]
     fn how_much_is_stored_and_who_waits_for_whom_is_as_configured() {
@@ -220,8 +220,8 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         config.algorithm.n_step = 3;
         let transitions = Transitions::new(&config, &registry::spec("CartPole-v1").unwrap());
-        let layout = Layout::new(SegmentSizes { staged_transitions: 8, ..SegmentSizes::of_rows(transitions.schema().words(), 64) });
-        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
+        let sizes = SegmentSizes { staged_transitions: 8, ..SegmentSizes::of_rows(transitions.schema().words(), 64) };
+        let segment = Segment::of_sizes(sizes);
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let replay = Replay::new(&segment, transitions.schema(), process);

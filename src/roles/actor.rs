@@ -360,7 +360,7 @@ mod tests {
     use crate::config::Config;
     use crate::environments::registry as environments;
     use crate::segment::processes::Role;
-    use crate::segment::{Description, Layout, Segment, SegmentSizes};
+    use crate::segment::{Segment, SegmentSizes};
 
     #[test]
     fn an_actor_without_parameters_says_that_it_waits_for_them_and_that_is_no_wait_for_the_limiter() {
@@ -370,12 +370,11 @@ mod tests {
         let environment = environments::spec("CartPole-v1").unwrap();
         let algorithm = algorithms::build(&config, &environment).unwrap();
         let parameters = vec![0.0f32; algorithm.sizes().published];
-        let layout = Layout::new(SegmentSizes {
+        let segment = Segment::of_sizes(SegmentSizes {
             staged_transitions: algorithm.experience().storage().largest_flush_rows,
             published_values: parameters.len(),
             ..SegmentSizes::of_rows(algorithm.schema().words(), 64)
         });
-        let segment = Segment::create_private(layout.unwrap(), &Description::default()).unwrap();
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let phases = RefCell::new(Vec::new());

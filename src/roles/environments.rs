@@ -1,4 +1,4 @@
-//! From the configuration to environments: what it asks for, where that is found, and many of them at once.
+//! From the configuration to environments: what it asks for, and where that is found.
 
 use std::env;
 use std::fmt::Display;
@@ -11,8 +11,8 @@ use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::video::RecordVideo;
 use crate::environments::{
-    Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, VectorEnvironment,
-    delayed, limited, names, python,
+    Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, delayed, limited,
+    names, python,
 };
 
 /// The most characters, all of them ASCII, in which the spaces of an environment are described; a hash stands for the rest.
@@ -51,64 +51,9 @@ pub fn observation_options(catalogue: &Catalogue, config: &Config) -> Observatio
     }
 }
 
-/// `count` environments for `purpose`, as the configuration describes them and `catalogue` knows them, not yet reset. `before` is
-/// called before each of them is made: some take seconds.
-///
-/// # Errors
-/// One of them cannot be made, they are of different kinds, their observations do not consist of the promised frames, or `count` is 0.
-pub fn make(
-    catalogue: &Catalogue,
-    config: &Config,
-    count: usize,
-    purpose: Purpose,
-    before: impl Fn(),
-) -> Result<VectorEnvironment, EnvironmentError> {
-    make_each(count, |_| {
-        before();
-        make_one(catalogue, config, purpose, Look::Never)
-    })
-}
-
-/// `count` environments as [`make`] makes them, the first of which records its next episode if there is a `video`.
-///
-/// # Errors
-/// As [`make`], and [`EnvironmentError::NoPicture`] if there is a video and the environment cannot be drawn.
-pub fn make_recorded(
-    catalogue: &Catalogue,
-    config: &Config,
-    count: usize,
-    purpose: Purpose,
-    video: Option<&RecordVideo>,
-) -> Result<VectorEnvironment, EnvironmentError> {
-    make_each(count, |index| {
-        let look = match video {
-            Some(video) if index == 0 => Look::Recorded(video),
-            // All are made alike, so that they are of one kind.
-            Some(_) => Look::Drawn,
-            None => Look::Never,
-        };
-        make_one(catalogue, config, purpose, look)
-    })
-}
-
-fn make_each(
-    count: usize,
-    make: impl FnMut(usize) -> Result<Box<dyn Environment>, EnvironmentError>,
-) -> Result<VectorEnvironment, EnvironmentError> {
-    VectorEnvironment::new((0..count).map(make).collect::<Result<_, EnvironmentError>>()?)
-}
-
-/// One environment for `purpose` that can be looked at, if it draws anything, not yet reset.
-///
-/// # Errors
-/// It cannot be made, or its observations do not consist of the promised frames.
-pub fn make_drawn(catalogue: &Catalogue, config: &Config, purpose: Purpose) -> Result<Box<dyn Environment>, EnvironmentError> {
-    make_one(catalogue, config, purpose, Look::Drawn)
-}
-
 /// Whether anybody looks at an environment.
 #[derive(Clone, Copy)]
-enum Look<'a> {
+pub(super) enum Look<'a> {
     Never,
     /// It is asked for pictures.
     Drawn,
@@ -116,7 +61,16 @@ enum Look<'a> {
     Recorded(&'a RecordVideo),
 }
 
-fn make_one(catalogue: &Catalogue, config: &Config, purpose: Purpose, look: Look<'_>) -> Result<Box<dyn Environment>, EnvironmentError> {
+/// One environment for `purpose`, as the configuration describes it and `catalogue` knows it, not yet reset. Some take seconds to make.
+///
+/// # Errors
+/// It cannot be made, its observations do not consist of the promised frames, or it is to be recorded and cannot be drawn.
+pub(super) fn make(
+    catalogue: &Catalogue,
+    config: &Config,
+    purpose: Purpose,
+    look: Look<'_>,
+) -> Result<Box<dyn Environment>, EnvironmentError> {
     let drawn = !matches!(look, Look::Never);
     let request = EnvironmentRequest { purpose, drawn, ..request(config) };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);

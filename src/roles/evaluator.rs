@@ -213,11 +213,8 @@ impl<'a> Evaluator<'a> {
     /// the best.
     fn confirm(&mut self, routine: Evaluation) -> Result<Option<EvaluationReport>, RoleError> {
         let run = self.run;
-        let go_on = || {
-            run.process.enter(Phase::Evaluate);
-            !is_called_off(run)
-        };
-        let Some(Episodes { returns, lengths }) = self.play(run.config.evaluator.confirm_episodes, go_on)? else { return Ok(None) };
+        let played = self.play(run.config.evaluator.confirm_episodes, || !is_called_off(run))?;
+        let Some(Episodes { returns, lengths }) = played else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
         let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
         let mut unsaved = None;
@@ -266,12 +263,18 @@ impl<'a> Evaluator<'a> {
 
     /// Play the loaded parameters with seeds that were not used before; `None` if that was cut short.
     fn play(&mut self, episodes: usize, go_on: impl Fn() -> bool) -> Result<Option<Episodes>, RoleError> {
-        let seed = derive_seed(self.run.seed(), self.times_played);
+        let run = self.run;
+        // Asked before every step, it is a sign of life, too: an evaluation may last longer than a process may be silent.
+        let go_on = || {
+            run.process.enter(Phase::Evaluate);
+            go_on()
+        };
+        let seed = derive_seed(run.seed(), self.times_played);
         self.times_played += 1;
-        let exploration = exploration(self.run.config);
+        let exploration = exploration(run.config);
         // In the synchronous trainer the actor and the learner compute on this thread, too. Their products count; those of an
         // evaluation do not.
-        self.run.count_products();
+        run.count_products();
         let played = play(&mut self.environments, &mut *self.policy, episodes, seed, exploration, go_on)?;
         let _ = networks::take_products();
         Ok((played.returns.len() == episodes).then_some(played))
@@ -290,10 +293,7 @@ pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSen
     while !run.is_over() {
         if !solved && Instant::now() >= next && run.segment.parameter_board().version() != evaluator.evaluated_version {
             next = Instant::now() + interval;
-            solved = evaluator.evaluate(reports, || {
-                run.process.enter(Phase::Evaluate);
-                !run.is_over()
-            })?;
+            solved = evaluator.evaluate(reports, || !run.is_over())?;
         } else {
             evaluator.saver.retry()?;
             run.process.enter(Phase::Idle);
@@ -306,10 +306,7 @@ pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSen
         while learners_live(run) && Instant::now() < patience && !is_called_off(run) {
             std::thread::sleep(Duration::from_millis(2));
         }
-        evaluator.evaluate(reports, || {
-            run.process.enter(Phase::Evaluate);
-            !is_called_off(run)
-        })?;
+        evaluator.evaluate(reports, || !is_called_off(run))?;
     }
     evaluator.leave()?;
     // Only its environments are still to be closed, which may take long: whoever waits for the evaluator need not wait for that.

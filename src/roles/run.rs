@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use thiserror::Error;
 
-use super::environments;
+use super::environments::{self, Look};
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::catalogue::Catalogue;
 use crate::config::Config;
@@ -126,7 +126,11 @@ impl<'a> Run<'a> {
     /// # Errors
     /// They cannot be made, or have changed since the run was planned.
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
-        let made = environments::make(self.catalogue, self.config, count, purpose, || self.process.enter(Phase::Starting))?;
+        let make = |_| {
+            self.process.enter(Phase::Starting);
+            environments::make(self.catalogue, self.config, purpose, Look::Never)
+        };
+        let made = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
         environments::check_unchanged(made.spec(), &environments::spaces(self.environment))?;
         Ok(made)
     }

@@ -90,7 +90,7 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
         {
             next_evaluation += interval;
             learner.leave();
-            if evaluator.evaluate(reports, || goes_on(run))? {
+            if evaluator.evaluate(reports, || !run.is_over())? {
                 evaluator.leave()?;
                 run.process.enter(Phase::Leaving);
                 return Ok(End::OfRun);
@@ -107,7 +107,7 @@ fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<
     learner.join()?;
     learner.leave();
     if let Some(evaluator) = &mut evaluator {
-        evaluator.evaluate(reports, || goes_on(run))?;
+        evaluator.evaluate(reports, || !run.is_over())?;
         evaluator.leave()?;
     }
     // Only environments are still to be closed.
@@ -124,11 +124,4 @@ fn wait_for_checkpoint(run: &Run<'_>) {
         run.process.enter(Phase::Idle);
         std::thread::sleep(CHECKPOINT_PAUSE);
     }
-}
-
-/// Whether an evaluation goes on. Asked between two steps, it is also a sign of life: an evaluation may last longer than a process
-/// may be silent.
-fn goes_on(run: &Run<'_>) -> bool {
-    run.process.enter(Phase::Evaluate);
-    !run.is_over()
 }

@@ -98,6 +98,12 @@ impl Segment {
         Self::described(layout, description, |_, length_bytes| Mapping::private(length_bytes))
     }
 
+    /// A private segment of these sizes, which says nothing of itself.
+    #[cfg(test)]
+    pub(crate) fn of_sizes(sizes: SegmentSizes) -> Self {
+        Self::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap()
+    }
+
     fn described(
         layout: Layout,
         description: &Description,

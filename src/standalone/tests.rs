@@ -7,7 +7,7 @@ use super::*;
 use crate::replay::SampleError;
 use crate::replay::gate::{LONGEST_STEP_NS, wait_until_outside};
 use crate::segment::processes::Role;
-use crate::segment::{Description, Layout, NamedProcess, Region, SegmentSizes};
+use crate::segment::{NamedProcess, Region, SegmentSizes};
 
 const ROWS: usize = 64;
 
@@ -425,8 +425,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// A segment of living processes, all inside an operation.
 fn all_inside(processes: usize) -> Segment {
-    let sizes = SegmentSizes { processes, ..SegmentSizes::of_rows(1, 64) };
-    let segment = Segment::create_private(Layout::new(sizes).unwrap(), &Description::default()).unwrap();
+    let segment = Segment::of_sizes(SegmentSizes { processes, ..SegmentSizes::of_rows(1, 64) });
     for slot in segment.processes().iter() {
         let generation = slot.reserve(Role::Actor, slot.index()).unwrap();
         assert!(slot.occupy(std::process::id(), generation));

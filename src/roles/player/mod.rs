@@ -12,12 +12,13 @@ use serde::Serialize;
 pub use self::acting::{ActingPolicy, ObservationError, ObservedEnvironment};
 pub use self::error::PlayError;
 pub use self::saved::{SavedPolicy, Which};
+use super::environments::Look;
 use super::evaluator::MOST_ENVIRONMENTS;
 use super::{environments, evaluator};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
-use crate::environments::Purpose;
 use crate::environments::video::{FinishedVideo, RecordVideo};
+use crate::environments::{Purpose, VectorEnvironment};
 use crate::segment::system;
 use crate::telemetry::ReturnStatistics;
 
@@ -113,7 +114,16 @@ pub fn play(
     let saved = SavedPolicy::open(path, which)?;
     let episodes = episodes.max(1);
     let most = episodes.min(MOST_ENVIRONMENTS);
-    let mut environments = environments::make_recorded(catalogue, &saved.config, most, Purpose::Evaluation, video)?;
+    let make = |index: usize| {
+        let look = match video {
+            Some(video) if index == 0 => Look::Recorded(video),
+            // All are made alike, so that they are of one kind.
+            Some(_) => Look::Drawn,
+            None => Look::Never,
+        };
+        environments::make(catalogue, &saved.config, Purpose::Evaluation, look)
+    };
+    let mut environments = VectorEnvironment::new((0..most).map(make).collect::<Result<_, _>>()?)?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || {
         !system::stop_requested()

@@ -45,22 +45,13 @@ struct Writing {
     is_said_to_be_late: bool,
 }
 
-/// A checkpoint that takes longer than it should.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Late {
-    seconds: u64,
-    writer: i32,
-    who_waits: &'static str,
-}
-
-/// Why it is time for a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
-    /// The last was written long enough ago. Nobody waits for this one, but it has to be complete before the next
-    /// is due.
-    AsTimePasses { longest_rest: Duration },
-    /// The synchronous trainer waits for it, in this incarnation.
-    ForTrainer { incarnation: u64 },
+/// For whom a checkpoint is due; by default for the end of the run, which waits for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Due {
+    /// The incarnation of the synchronous trainer, if that waits for the checkpoint.
+    pub(super) incarnation: Option<u64>,
+    /// The longest that the writer may rest, so that the checkpoint is complete before the next is due; zero if somebody waits for it.
+    pub(super) longest_rest: Duration,
 }
 
 /// A complete checkpoint.
@@ -111,17 +102,6 @@ impl fmt::Display for Written {
     }
 }
 
-impl fmt::Display for Late {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seconds, writer, who_waits } = self;
-        write!(
-            out,
-            "warning: a checkpoint that was begun {seconds} s ago is not complete: its disk is slow, or process {writer}, which writes it, \
-             does not get on; {who_waits}"
-        )
-    }
-}
-
 impl CheckpointWriter {
     /// The writer of a run with this configuration and folder.
     pub(super) fn new(config: &Config, folder: &RunFolder) -> Self {
@@ -137,7 +117,7 @@ impl CheckpointWriter {
         self.interval.is_some()
     }
 
-    /// Why it is time for another checkpoint; `None` if it is not.
+    /// For whom another checkpoint is due; `None` if none is.
     pub(super) fn is_due(&self, control: Control<'_>) -> Option<Due> {
         if self.writing.is_some() {
             return None;
@@ -147,8 +127,8 @@ impl CheckpointWriter {
             0 => self
                 .interval
                 .filter(|_| Instant::now() >= self.next)
-                .map(|interval| Due::AsTimePasses { longest_rest: (interval / 4).min(LONGEST_REST) }),
-            incarnation => Some(Due::ForTrainer { incarnation }),
+                .map(|interval| Due { longest_rest: (interval / 4).min(LONGEST_REST), ..Due::default() }),
+            incarnation => Some(Due { incarnation: Some(incarnation), ..Due::default() }),
         }
     }
 
@@ -181,19 +161,23 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// The checkpoint under way if it is late: it is time for the next, or the trainer has waited long. Each is
-    /// returned once.
-    pub(super) fn late(&mut self) -> Option<Late> {
+    /// What is to be said of the checkpoint under way if it is late: it is time for the next, or the trainer has waited
+    /// long. Of each that is said once.
+    pub(super) fn late(&mut self) -> Option<String> {
         match self.interval {
             Some(interval) => self.late_after(interval, "training goes on, and the next one waits for it"),
             None => self.late_after(WAITING_PATIENCE, "the trainer waits for it"),
         }
     }
 
-    fn late_after(&mut self, patience: Duration, who_waits: &'static str) -> Option<Late> {
+    fn late_after(&mut self, patience: Duration, who_waits: &str) -> Option<String> {
         let writing = self.writing.as_mut().filter(|writing| !writing.is_said_to_be_late && writing.began.elapsed() >= patience)?;
         writing.is_said_to_be_late = true;
-        Some(Late { seconds: writing.began.elapsed().as_secs(), writer: writing.helper.pid(), who_waits })
+        let (seconds, writer) = (writing.began.elapsed().as_secs(), writing.helper.pid());
+        Some(format!(
+            "warning: a checkpoint that was begun {seconds} s ago is not complete: its disk is slow, or process {writer}, which writes it, \
+             does not get on; {who_waits}"
+        ))
     }
 
     /// What became of the checkpoint under way, once that has ended.
@@ -215,7 +199,7 @@ impl CheckpointWriter {
 
     /// Wait for the end of the checkpoint under way, and `say` when that takes long. Another request to stop than the
     /// first `requests` gives the checkpoint up.
-    pub(super) fn wait(&mut self, requests: u32, mut say: impl FnMut(&Late)) -> Option<Result<Written, Failed>> {
+    pub(super) fn wait(&mut self, requests: u32, mut say: impl FnMut(&str)) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);

@@ -99,19 +99,11 @@ fn wait_share(waited: Duration, between: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::registry as algorithms;
-    use crate::config::Config;
-    use crate::environments;
-    use crate::roles::supervisor::Plan;
-    use crate::segment::Description;
+    use crate::segment::SegmentSizes;
 
     /// A segment in which this process plays `role`.
     fn segment_with(role: Role) -> Segment {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
-        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
-        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let segment = Segment::of_sizes(SegmentSizes::of_rows(1, 64));
         let slot = segment.processes().slot(0);
         let generation = slot.reserve(role, 0).unwrap();
         assert!(slot.occupy(std::process::id(), generation));

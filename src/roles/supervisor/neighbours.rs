@@ -43,13 +43,9 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-    use crate::algorithms::registry as algorithms;
-    use crate::config::Config;
-    use crate::environments;
     use crate::rendezvous::RegisteredRun;
-    use crate::roles::supervisor::Plan;
     use crate::segment::pidfd::start_time;
-    use crate::segment::{Description, Identity, Segment};
+    use crate::segment::{Identity, Segment, SegmentSizes};
 
     /// A process that lives as long as the value.
     struct Living(Child);
@@ -65,16 +61,6 @@ mod tests {
             self.0.kill().unwrap();
             self.0.wait().unwrap();
         }
-    }
-
-    /// The identity of a segment of this process.
-    fn identity() -> Identity {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
-        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
-        let description = Description { fields: algorithm.schema().describe(), ..Description::default() };
-        Segment::create_private(layout, &description).unwrap().identity().clone()
     }
 
     /// Writes the record of a run of the supervisor `pid`, else like `identity`, into the folder of a registry.
@@ -108,14 +94,14 @@ mod tests {
     fn living_runs_of_others_with_bound_processes_are_neighbours() {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::open_at(folder.path().join("shoal")).unwrap();
-        let identity = identity();
+        let segment = Segment::of_sizes(SegmentSizes::of_rows(1, 64));
         let [bound, unbound, own] = [(); 3].map(|()| Living::start());
         let ended = {
             let ended = Living::start();
             ended.0.id()
         };
         for (pid, list) in [(bound.0.id(), "2"), (unbound.0.id(), "0-3"), (own.0.id(), "3"), (ended, "0")] {
-            announce(&registry, identity.clone(), pid);
+            announce(&registry, segment.identity().clone(), pid);
             bind(folder.path(), pid, pid + 4_000_000, list);
         }
         let found = neighbours(&registry, folder.path(), own.0.id());

@@ -325,19 +325,12 @@ fn seconds(nanoseconds: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::registry as algorithms;
-    use crate::environments;
-    use crate::roles::supervisor::Plan;
-    use crate::segment::Description;
+    use crate::segment::SegmentSizes;
 
     fn small_run() -> (Config, Segment, Observer) {
-        let mut config = Config::for_environment("CartPole-v1");
-        (config.replay.capacity, config.network.hidden) = (1_000, vec![4]);
-        let algorithm = algorithms::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        let layout = Plan::new(&config, &*algorithm, &[0], &[]).unwrap().layout;
-        let segment = Segment::create_private(layout, &Description::default()).unwrap();
-        let observer = Observer::new(Instant::now(), segment.processes().len(), algorithm.metrics());
-        (config, segment, observer)
+        let segment = Segment::of_sizes(SegmentSizes { processes: 4, ..SegmentSizes::of_rows(1, 64) });
+        let observer = Observer::new(Instant::now(), segment.processes().len(), &[]);
+        (Config::for_environment("CartPole-v1"), segment, observer)
     }
 
     #[test]

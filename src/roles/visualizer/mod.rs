@@ -12,7 +12,7 @@ use rand::SeedableRng;
 
 use self::videos::Videos;
 pub(super) use self::videos::remove_unfinished;
-use super::environments;
+use super::environments::{self, Look};
 use super::evaluator::exploration;
 use super::newest_parameters::NewestParameters;
 use super::run::{RoleError, Run};
@@ -62,7 +62,7 @@ pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
 
 impl<'a> Visualizer<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
-        let environment = environments::make_drawn(run.catalogue, run.config, Purpose::Evaluation)?;
+        let environment = environments::make(run.catalogue, run.config, Purpose::Evaluation, Look::Drawn)?;
         environments::check_unchanged(environment.spec(), &environments::spaces(run.environment))?;
         let mut policy = run.algorithm.policy()?;
         let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");

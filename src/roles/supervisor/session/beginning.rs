@@ -65,7 +65,10 @@ impl Session {
         if is_adopted {
             session.answer_for_segment();
         }
-        session.take_batches_as_found();
+        // An earlier life of the run may have found another batch. Learners are to begin with it.
+        if session.wanted().batch_size != session.config().learner.batch_size {
+            session.take_wanted_batch();
+        }
         match session.start_processes() {
             Ok(()) => Ok(session),
             Err(error) => {

@@ -27,11 +27,8 @@ const ROOM_PAUSE: Duration = Duration::from_millis(250);
 /// What is particular to one checkpoint.
 #[derive(Clone, Copy)]
 struct Terms {
-    /// The synchronous trainer's incarnation, if that waits for the checkpoint.
-    incarnation: Option<u64>,
+    due: Due,
     with_replay: bool,
-    /// The longest that the writer may rest; zero if somebody waits.
-    longest_rest: Duration,
     /// How many of the newest checkpoints stay; `None` for as many as the configuration says.
     last: Option<usize>,
     /// Whether the run goes on while it is written.
@@ -43,7 +40,7 @@ impl Session {
     pub(super) fn keep_checkpoints(&mut self) {
         self.notice_checkpoint();
         if let Some(late) = self.checkpoints.late() {
-            self.sinks.event(&late.to_string());
+            self.sinks.event(&late);
         }
         if let Err(failed) = self.begin_due_checkpoint(true) {
             self.report_checkpoint(&Err(failed));
@@ -57,14 +54,10 @@ impl Session {
             return Ok(());
         }
         let Some(due) = self.checkpoints.is_due(self.segment.control()) else { return Ok(()) };
-        let (incarnation, longest_rest) = match due {
-            Due::AsTimePasses { longest_rest } => (None, longest_rest),
-            Due::ForTrainer { incarnation } => (Some(incarnation), Duration::ZERO),
-        };
         // What the trainer has reported before it waited belongs to this moment.
         self.receive_evaluations();
         let with_replay = self.config().checkpoint.replay != KeepReplay::Never;
-        self.begin_checkpoint(Terms { incarnation, with_replay, longest_rest, last: None, trains })
+        self.begin_checkpoint(Terms { due, with_replay, last: None, trains })
     }
 
     /// Say what became of the checkpoint under way, if it has ended.
@@ -76,11 +69,11 @@ impl Session {
 
     fn wait_for_checkpoint(&mut self, requests: u32) -> Option<Result<Written, Failed>> {
         let sinks = &mut self.sinks;
-        self.checkpoints.wait(requests, |late| sinks.event(&late.to_string()))
+        self.checkpoints.wait(requests, |late| sinks.event(late))
     }
 
     fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
-        let Terms { incarnation, with_replay, longest_rest, last, trains } = terms;
+        let Terms { due: Due { incarnation, longest_rest }, with_replay, last, trains } = terms;
         let env_steps = self.segment.control().env_steps().load(Ordering::Relaxed);
         let remembered = self.sinks.remembered(env_steps);
         let (wall_s, training_s) = (self.observer.wall_s(), self.observer.training_s());
@@ -128,7 +121,7 @@ impl Session {
         let with_replay = keep == KeepReplay::Always || keep == KeepReplay::UntilCompleted && !is_completed;
         // Once a run is completed, checkpoints with the replay are not wanted any more.
         let last = (is_completed && keep == KeepReplay::UntilCompleted).then_some(1);
-        let terms = Terms { incarnation: None, with_replay, longest_rest: Duration::ZERO, last, trains: false };
+        let terms = Terms { due: Due::default(), with_replay, last, trains: false };
         self.insist_on_last_checkpoint(|session| session.begin_checkpoint(terms));
     }
 

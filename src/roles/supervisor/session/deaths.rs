@@ -94,8 +94,7 @@ impl Session {
         let planned = self.watched[index].planned.clone();
         if planned.role == Role::Learner {
             // The process is reaped: from here on another may lead.
-            let view = self.membership.remove(planned.number);
-            self.change_view(view);
+            self.change_view(|membership| membership.remove(planned.number));
         }
         let repaired = self.repair(planned.slot);
         let slot = self.segment.processes().slot(planned.slot);

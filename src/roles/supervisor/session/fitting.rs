@@ -36,12 +36,8 @@ impl Session {
                 }
             }
         }
-        if let Some(change) = step.change
-            && change.setting.batch_size != wanted.batch_size
-        {
-            let doublings = doublings(self.config().learner.batch_size, change.setting.batch_size);
-            let view = self.membership.double(doublings);
-            self.change_view(view);
+        if self.wanted().batch_size != wanted.batch_size {
+            self.take_wanted_batch();
         }
         self.match_actors_to_setting()
     }
@@ -100,13 +96,10 @@ impl Session {
         }
     }
 
-    /// Set the batch that an earlier life of the run had found. To be called before any learner is started.
-    pub(super) fn take_batches_as_found(&mut self) {
+    /// Have the learners take the batch that is wanted.
+    pub(super) fn take_wanted_batch(&mut self) {
         let doublings = doublings(self.config().learner.batch_size, self.wanted().batch_size);
-        if doublings != 0 {
-            let view = self.membership.double(doublings);
-            self.change_view(view);
-        }
+        self.change_view(|membership| membership.double(doublings));
     }
 
     /// Note that a process has died and is replaced, or that somebody from outside has joined or left.
@@ -182,13 +175,12 @@ mod tests {
     use super::*;
     use crate::roles::supervisor::slots::PlannedProcess;
     use crate::roles::supervisor::watch::ActorSetting;
+    use crate::segment::SegmentSizes;
     use crate::segment::counters::Counter;
-    use crate::segment::{Description, Layout, SegmentSizes};
 
     #[test]
     fn an_actor_is_in_force_once_it_has_taken_a_step_or_waits_to_take_its_first() {
-        let layout = Layout::new(SegmentSizes { processes: 3, stagers: 3, ..SegmentSizes::of_rows(1, 64) }).unwrap();
-        let segment = Segment::create_private(layout, &Description::default()).unwrap();
+        let segment = Segment::of_sizes(SegmentSizes { processes: 3, stagers: 3, ..SegmentSizes::of_rows(1, 64) });
         let wanted = Setting { actors: 3, environments: 8, batch_size: 64 };
         let slot = |number| segment.processes().slot(number);
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();

@@ -9,9 +9,9 @@ use super::super::slots::PlannedProcess;
 use super::super::watch::{ActorSetting, work_counted};
 use super::Session;
 use crate::config::fitted::with;
-use crate::roles::environments;
 use crate::roles::evaluator::EvaluationReport;
-use crate::segment::membership::View;
+use crate::roles::{Run, environments};
+use crate::segment::membership::{Membership, View};
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
 
@@ -29,8 +29,7 @@ impl Session {
             self.segment.processes().slot(planned.slot).release();
             if planned.role.learns() {
                 // So that nobody waits for a learner that is not there.
-                let view = self.membership.remove(planned.number);
-                self.change_view(view);
+                self.change_view(|membership| membership.remove(planned.number));
             }
         }
         forked
@@ -40,8 +39,7 @@ impl Session {
         let work_before = work_counted(self.segment.processes().slot(planned.slot), planned.role);
         let reports = self.open_channel(planned.role)?;
         if planned.role.learns() {
-            let view = self.membership.enter(planned.number);
-            self.change_view(view);
+            self.change_view(|membership| membership.enter(planned.number));
         }
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
@@ -49,7 +47,7 @@ impl Session {
         let config = with(self.config(), self.wanted());
         // An environment may change the current folder of its process.
         let folder = self.sinks.folder().absolute();
-        let child = Child {
+        let run = Run {
             segment: &self.segment,
             config: &config,
             algorithm: match planned.role {
@@ -58,16 +56,23 @@ impl Session {
             },
             environment: &self.prepared.environment,
             catalogue: &self.prepared.catalogue,
+            process: self.segment.processes().slot(planned.slot),
+            role: planned.role,
+            number: planned.number,
+            incarnation: generation,
+            supervisor_alive: &|| true,
+        };
+        let child = Child {
+            run,
             best_weights: folder.best_weights(),
             videos: folder.videos(),
             unconfirmed: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
-            generation,
             reports,
         };
         // The sentinel saves what was there, and wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
-        let pid = system::fork_follower(after, || child.run(planned))?;
+        let pid = system::fork_follower(after, || child.run(&planned.cores))?;
         let setting = ActorSetting { actors: config.actor.count, environments: config.actor.environments };
         let started = self.watched[index].started(pid, stack_file, setting, work_before);
         started.map_err(|error| system("opening a pidfd")(error.into()))
@@ -93,8 +98,9 @@ impl Session {
         Ok(Some(sender))
     }
 
-    pub(super) fn change_view(&self, view: View) {
-        view.store(self.segment.control().membership());
+    /// Change the learners' view as `change` does, and tell them.
+    pub(super) fn change_view(&mut self, change: impl FnOnce(&mut Membership) -> View) {
+        change(&mut self.membership).store(self.segment.control().membership());
         self.segment.control().signal_progress();
     }
 }
