@@ -289,13 +289,6 @@ fn is_of_another_life(now: &Snapshot, before: &Snapshot) -> bool {
     seconds(now).into_iter().zip(seconds(before)).any(|(now, before)| now < before)
 }
 
-impl Growth {
-    /// As JSON.
-    pub(super) fn to_json(&self) -> String {
-        json(self)
-    }
-}
-
 /// The objects of type `T` in `lines`; other lines are passed over.
 fn parsed<T: serde::de::DeserializeOwned>(lines: &[String]) -> Vec<T> {
     lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
