@@ -37,7 +37,8 @@ pub(super) struct History {
     rows: usize,
     /// One row of this many is kept.
     stride: usize,
-    /// Whether the newest row is kept only until the next one comes: it may be the last, with what no other says.
+    /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
+    /// end with the newest values.
     newest_is_passing: bool,
     /// The newest moments in which the run learned, for the verdict.
     learning: VecDeque<Snapshot>,
