@@ -100,9 +100,10 @@ impl<'py, T: NumpyElement> Values<'py, T> {
 }
 
 macro_rules! arrays {
-    ($($variant:ident $type:ty, $read:expr);* $(;)?) => {
+    ($($variant:ident $type:ty),*) => {
         /// An array that is read, in C order.
         pub(crate) enum ReadArray<'py> {
+            Bool(Values<'py, bool>),
             $($variant(Values<'py, $type>),)*
         }
 
@@ -110,6 +111,7 @@ macro_rules! arrays {
             /// `value`, if it is an array of this type in C order.
             pub(crate) fn of(value: &Bound<'py, PyAny>, element: Element) -> Option<Self> {
                 match element {
+                    Element::Bool => Values::of(value).map(Self::Bool),
                     $(Element::$variant => Values::of(value).map(Self::$variant),)*
                 }
             }
@@ -117,6 +119,7 @@ macro_rules! arrays {
             /// Shape of the array.
             pub(crate) fn shape(&self) -> &[usize] {
                 match self {
+                    Self::Bool(values) => values.array.shape(),
                     $(Self::$variant(values) => values.array.shape(),)*
                 }
             }
@@ -124,57 +127,64 @@ macro_rules! arrays {
             /// Its values' bytes.
             pub(crate) fn bytes(&self) -> &[u8] {
                 match self {
-                    $(Self::$variant(values) => $read(values.slice()),)*
+                    Self::Bool(values) => cast_slice(values.slice()),
+                    $(Self::$variant(values) => cast_slice(values.slice()),)*
                 }
+            }
+        }
+
+        /// An array that this package has made and fills. Booleans are filled as bytes.
+        pub(crate) enum OwnArray {
+            $($variant(Py<PyArrayDyn<$type>>),)*
+        }
+
+        impl OwnArray {
+            /// Zeros of `shape`, and the array as Python sees it.
+            pub(crate) fn zeros(py: Python<'_>, element: Element, shape: &[usize]) -> PyResult<(Self, Py<PyAny>)> {
+                match element {
+                    Element::Bool => {
+                        let (array, seen) = Self::zeros(py, Element::U8, shape)?;
+                        Ok((array, seen.bind(py).call_method1(intern!(py, "view"), (intern!(py, "bool"),))?.unbind()))
+                    }
+                    $(Element::$variant => {
+                        let array = zeros(py, shape)?;
+                        let seen = array.clone_ref(py).into_any();
+                        Ok((Self::$variant(array), seen))
+                    })*
+                }
+            }
+
+            fn untyped<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyUntypedArray> {
+                match self {
+                    $(Self::$variant(array) => array.bind(py).as_untyped(),)*
+                }
+            }
+
+            /// Begin to fill the array. An error while another thread of this process reads or fills it.
+            pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<FillArray<'py>> {
+                Ok(match self {
+                    $(Self::$variant(array) => FillArray::$variant(array.bind(py).try_readwrite()?),)*
+                })
+            }
+        }
+
+        /// An array while it is filled.
+        pub(crate) enum FillArray<'py> {
+            $($variant(PyReadwriteArrayDyn<'py, $type>),)*
+        }
+
+        impl FillArray<'_> {
+            /// Its values' bytes.
+            pub(crate) fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
+                Ok(match self {
+                    $(Self::$variant(array) => cast_slice_mut(array.as_slice_mut()?),)*
+                })
             }
         }
     };
 }
 
-arrays! {
-    Bool bool, cast_slice;
-    I8 i8, cast_slice;
-    U8 u8, std::convert::identity;
-    I16 i16, cast_slice;
-    U16 u16, cast_slice;
-    F16 f16, cast_slice;
-    I32 i32, cast_slice;
-    U32 u32, cast_slice;
-    F32 f32, cast_slice;
-    I64 i64, cast_slice;
-    U64 u64, cast_slice;
-    F64 f64, cast_slice;
-}
-
-/// An array that this package has made and fills. Booleans are filled as bytes.
-pub(crate) enum OwnArray {
-    I8(Py<PyArrayDyn<i8>>),
-    U8(Py<PyArrayDyn<u8>>),
-    I16(Py<PyArrayDyn<i16>>),
-    U16(Py<PyArrayDyn<u16>>),
-    F16(Py<PyArrayDyn<f16>>),
-    I32(Py<PyArrayDyn<i32>>),
-    U32(Py<PyArrayDyn<u32>>),
-    F32(Py<PyArrayDyn<f32>>),
-    I64(Py<PyArrayDyn<i64>>),
-    U64(Py<PyArrayDyn<u64>>),
-    F64(Py<PyArrayDyn<f64>>),
-}
-
-/// An array while it is filled.
-pub(crate) enum FillArray<'py> {
-    I8(PyReadwriteArrayDyn<'py, i8>),
-    U8(PyReadwriteArrayDyn<'py, u8>),
-    I16(PyReadwriteArrayDyn<'py, i16>),
-    U16(PyReadwriteArrayDyn<'py, u16>),
-    F16(PyReadwriteArrayDyn<'py, f16>),
-    I32(PyReadwriteArrayDyn<'py, i32>),
-    U32(PyReadwriteArrayDyn<'py, u32>),
-    F32(PyReadwriteArrayDyn<'py, f32>),
-    I64(PyReadwriteArrayDyn<'py, i64>),
-    U64(PyReadwriteArrayDyn<'py, u64>),
-    F64(PyReadwriteArrayDyn<'py, f64>),
-}
+arrays!(I8 i8, U8 u8, I16 i16, U16 u16, F16 f16, I32 i32, U32 u32, F32 f32, I64 i64, U64 u64, F64 f64);
 
 /// Arrays of at least so many values are made by NumPy's Python function, which raises an error if there is no memory for them.
 const MANY_VALUES: usize = 1 << 24;
@@ -188,43 +198,6 @@ fn zeros<T: NumpyElement>(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyArra
 }
 
 impl OwnArray {
-    /// Zeros of `shape`, and the array as Python sees it.
-    pub(crate) fn zeros(py: Python<'_>, element: Element, shape: &[usize]) -> PyResult<(Self, Py<PyAny>)> {
-        macro_rules! make {
-            ($variant:ident) => {{
-                let array = zeros(py, shape)?;
-                let seen = array.clone_ref(py).into_any();
-                (Self::$variant(array), seen)
-            }};
-        }
-        Ok(match element {
-            Element::Bool => {
-                let (array, seen) = make!(U8);
-                (array, seen.bind(py).call_method1(intern!(py, "view"), (intern!(py, "bool"),))?.unbind())
-            }
-            Element::I8 => make!(I8),
-            Element::U8 => make!(U8),
-            Element::I16 => make!(I16),
-            Element::U16 => make!(U16),
-            Element::F16 => make!(F16),
-            Element::I32 => make!(I32),
-            Element::U32 => make!(U32),
-            Element::F32 => make!(F32),
-            Element::I64 => make!(I64),
-            Element::U64 => make!(U64),
-            Element::F64 => make!(F64),
-        })
-    }
-
-    fn untyped<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyUntypedArray> {
-        macro_rules! untyped {
-            ($($variant:ident)*) => {
-                match self { $(Self::$variant(array) => array.bind(py).as_untyped(),)* }
-            };
-        }
-        untyped!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64)
-    }
-
     /// Whether only this and `seen`, the array as Python sees it, refer to the array, and only one mapping and the caller refer to `seen`.
     pub(crate) fn is_free(&self, seen: &Bound<'_, PyAny>) -> bool {
         let array = self.untyped(seen.py());
@@ -238,16 +211,6 @@ impl OwnArray {
         let array = self.untyped(seen.py());
         let is_own_as_made = array.is_c_contiguous() && array.shape() == shape;
         is_own_as_made && is_array_of(seen, element, shape) && (array.is(seen) || is_writeable_view(seen))
-    }
-
-    /// Begin to fill the array. An error while another thread of this process reads or fills it.
-    pub(crate) fn fill<'py>(&self, py: Python<'py>) -> PyResult<FillArray<'py>> {
-        macro_rules! fill {
-            ($($variant:ident)*) => {
-                match self { $(Self::$variant(array) => FillArray::$variant(array.bind(py).try_readwrite()?),)* }
-            };
-        }
-        Ok(fill!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64))
     }
 }
 
@@ -268,16 +231,4 @@ pub(crate) fn is_array_of(seen: &Bound<'_, PyAny>, element: Element, shape: &[us
     };
     let is_of_type = dtype.kind() == kind && dtype.itemsize() == element.size_bytes() && dtype.is_native_byteorder() != Some(false);
     is_of_type && array.shape() == shape && array.is_c_contiguous()
-}
-
-impl FillArray<'_> {
-    /// Its values' bytes.
-    pub(crate) fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
-        macro_rules! bytes {
-            ($($variant:ident)*) => {
-                match self { $(Self::$variant(array) => cast_slice_mut(array.as_slice_mut()?),)* }
-            };
-        }
-        Ok(bytes!(I8 U8 I16 U16 F16 I32 U32 F32 I64 U64 F64))
-    }
 }

@@ -36,11 +36,12 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// Copy the values, which are of this type, to `values`.
-    pub(crate) fn copy_to<T: Pod>(&self, values: &mut Vec<T>) {
+    /// Copy the values, which are of this type, to `values`, and return these.
+    pub(crate) fn copy_to<'v, T: Pod>(&self, values: &'v mut Vec<T>) -> &'v [T] {
         let bytes = self.bytes();
         values.resize(bytes.len() / size_of::<T>(), T::zeroed());
         cast_slice_mut(values).copy_from_slice(bytes);
+        values
     }
 
     /// Its shape.

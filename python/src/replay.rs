@@ -209,14 +209,11 @@ impl Replay {
         let columns: Vec<&[u8]> = inputs.iter().map(Input::bytes).collect();
         Copies::with(|copies| {
             match streams {
-                Some(streams) => streams.copy_to(&mut copies.slots),
+                Some(streams) => _ = streams.copy_to(&mut copies.slots),
                 None if held.options().steps.is_none() => copies.slots.clear(),
                 None => copies.slots = (0..rows as i64).collect(),
             }
-            let errors = errors.map(|errors| {
-                errors.copy_to(&mut copies.errors);
-                &*copies.errors
-            });
+            let errors = errors.map(|errors| errors.copy_to(&mut copies.errors));
             let mut slots = Vec::with_capacity(rows);
             released(py, timeout, |patience| held.add(&columns, rows, errors, &copies.slots, patience, &mut slots))?;
             Ok(PyArray1::from_slice(py, &slots))
@@ -263,9 +260,9 @@ impl Replay {
         let held = self.held(py)?;
         let indices = flat(indices, Element::I64, "indices")?;
         Copies::with(|copies| {
-            indices.copy_to(&mut copies.slots);
-            let (batch, arrays) = self.target(py, &held, copies.slots.len(), None)?;
-            fill(py, arrays, |rows| released(py, None, |_| held.get(&copies.slots, rows)))?;
+            let slots = indices.copy_to(&mut copies.slots);
+            let (batch, arrays) = self.target(py, &held, slots.len(), None)?;
+            fill(py, arrays, |rows| released(py, None, |_| held.get(slots, rows)))?;
             Ok(batch)
         })
     }
@@ -290,31 +287,27 @@ impl Replay {
             other => return Err(PyValueError::new_err(format!("stale is `{other}`; it must be \"raise\" or \"ignore\""))),
         };
         Copies::with(|copies| {
-            let Copies { slots, generations: names, errors, .. } = copies;
-            flat(priorities, Element::F32, "priorities")?.copy_to(errors);
-            let mut has_names = true;
-            if let Ok(batch) = indices.cast::<Batch>() {
+            let errors = flat(priorities, Element::F32, "priorities")?.copy_to(&mut copies.errors);
+            let (slots, generations) = if let Ok(batch) = indices.cast::<Batch>() {
                 if generations.is_some() {
                     return Err(PyTypeError::new_err("a batch names its generations itself"));
                 }
                 let batch = batch.get();
-                named_by(batch, batch.indices.bind(py), "indices")?.copy_to(slots);
-                named_by(batch, batch.generations.bind(py), "generations")?.copy_to(names);
+                let slots = named_by(batch, batch.indices.bind(py), "indices")?.copy_to(&mut copies.slots);
+                let generations = named_by(batch, batch.generations.bind(py), "generations")?.copy_to(&mut copies.generations);
+                (slots, Some(generations))
             } else {
-                flat(indices, Element::I64, "indices")?.copy_to(slots);
-                match generations {
-                    Some(generations) => flat(generations, Element::I64, "generations")?.copy_to(names),
-                    None => has_names = false,
-                }
-            }
-            let counts = [("indices", slots.len())].into_iter().chain(has_names.then_some(("generations", names.len())));
-            for (what, count) in counts {
+                let slots = flat(indices, Element::I64, "indices")?.copy_to(&mut copies.slots);
+                let generations = generations.map(|generations| flat(generations, Element::I64, "generations")).transpose()?;
+                (slots, generations.map(|generations| generations.copy_to(&mut copies.generations)))
+            };
+            let counts = [Some(("indices", slots.len())), generations.map(|generations| ("generations", generations.len()))];
+            for (what, count) in counts.into_iter().flatten() {
                 if count != errors.len() {
                     return Err(PyValueError::new_err(format!("{count} {what} and {} priorities", errors.len())));
                 }
             }
-            let names = has_names.then_some(&**names);
-            released(py, None, |patience| held.update(slots, names, errors, stale, patience))
+            released(py, None, |patience| held.update(slots, generations, errors, stale, patience))
         })
     }
 
@@ -324,10 +317,7 @@ impl Replay {
         let held = self.held(py)?;
         let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;
         Copies::with(|copies| {
-            let slots = indices.map(|indices| {
-                indices.copy_to(&mut copies.slots);
-                &*copies.slots
-            });
+            let slots = indices.map(|indices| indices.copy_to(&mut copies.slots));
             Ok(released(py, None, |_| held.priorities(slots))?.into_pyarray(py))
         })
     }
@@ -346,10 +336,7 @@ impl Replay {
         let held = self.held(py)?;
         let streams = streams.map(|streams| flat(streams, Element::I64, "streams")).transpose()?;
         Copies::with(|copies| {
-            let streams = streams.map(|streams| {
-                streams.copy_to(&mut copies.slots);
-                &*copies.slots
-            });
+            let streams = streams.map(|streams| streams.copy_to(&mut copies.slots));
             released(py, None, |patience| held.end_streams(streams, patience))
         })
     }

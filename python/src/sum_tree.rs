@@ -33,9 +33,8 @@ impl SumTree {
         let indices = flat(indices, Element::I64, "indices")?;
         let priorities = flat(priorities, Element::F32, "priorities")?;
         Copies::with(|copies| {
-            indices.copy_to(&mut copies.slots);
-            priorities.copy_to(&mut copies.errors);
-            let Copies { slots, errors, .. } = &*copies;
+            let slots = indices.copy_to(&mut copies.slots);
+            let errors = priorities.copy_to(&mut copies.errors);
             if slots.len() != errors.len() {
                 return Err(PyValueError::new_err(format!("{} indices and {} priorities", slots.len(), errors.len())));
             }
@@ -49,12 +48,12 @@ impl SumTree {
     fn find<'py>(&self, py: Python<'py>, targets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let targets = flat(targets, Element::F64, "targets")?;
         Copies::with(|copies| {
-            targets.copy_to(&mut copies.targets);
-            let found = PyArray1::zeros(py, copies.targets.len(), false);
+            let targets = targets.copy_to(&mut copies.targets);
+            let found = PyArray1::zeros(py, targets.len(), false);
             {
                 let mut found = found.try_readwrite()?;
                 let leaves = found.as_slice_mut()?;
-                checked(py, py.detach(|| self.0.find(&copies.targets, leaves)))?;
+                checked(py, py.detach(|| self.0.find(targets, leaves)))?;
             }
             Ok(found)
         })
@@ -65,10 +64,7 @@ impl SumTree {
     fn priorities<'py>(&self, py: Python<'py>, indices: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let indices = indices.map(|indices| flat(indices, Element::I64, "indices")).transpose()?;
         Copies::with(|copies| {
-            let leaves = indices.map(|indices| {
-                indices.copy_to(&mut copies.slots);
-                &*copies.slots
-            });
+            let leaves = indices.map(|indices| indices.copy_to(&mut copies.slots));
             checked(py, py.detach(|| self.0.priorities(leaves))).map(|priorities| priorities.into_pyarray(py))
         })
     }

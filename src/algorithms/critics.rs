@@ -47,7 +47,12 @@ impl Critics {
 
     /// Number of parameters of all critics.
     pub(super) fn learned(&self) -> usize {
-        self.networks.iter().map(Trained::len).sum()
+        self.networks.len() * self.each()
+    }
+
+    /// Number of parameters of each critic: they are built alike.
+    fn each(&self) -> usize {
+        self.networks[0].len()
     }
 
     /// Updates made so far.
@@ -80,9 +85,9 @@ impl Critics {
         self.output_gradient.resize(rows, 0.0);
         self.errors.clear();
         self.errors.resize(rows, 0.0);
-        let mut rest = gradient;
+        let parts = gradient.chunks_exact_mut(self.each());
         let (mut loss_sum, mut q_sum) = (0.0, 0.0);
-        for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
+        for ((network, values), part) in self.networks.iter_mut().zip(&mut self.values).zip(parts) {
             values.resize(rows, 0.0);
             network.online.forward(input.into(), rows, values);
             for row in 0..rows {
@@ -93,9 +98,7 @@ impl Critics {
                 loss_sum += f64::from(weights[row] * loss) / count as f64;
                 q_sum += f64::from(values[row]) / count as f64;
             }
-            let (part, others) = rest.split_at_mut(network.len());
             network.online.backward(&self.output_gradient, Some(part), None);
-            rest = others;
         }
         tally.add_all(LOSS, loss_sum, rows as f64);
         tally.add_all(Q_MEAN, q_sum, rows as f64);
@@ -139,14 +142,12 @@ impl Critics {
 
     /// One step of every critic; returns the largest norm of their gradients.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let mut rest = gradient;
+        let parts = gradient.chunks_exact_mut(self.each());
         let mut largest = 0.0f32;
-        for network in &mut self.networks {
-            let (part, others) = rest.split_at_mut(network.len());
+        for (network, part) in self.networks.iter_mut().zip(parts) {
             // `max` would drop a NaN, which the caller must see.
             let norm = network.step(part, learning_rate);
             largest = if norm > largest || norm.is_nan() { norm } else { largest };
-            rest = others;
         }
         largest
     }
@@ -158,21 +159,16 @@ impl Critics {
 
     /// Write the parameters of all critics into the first of `values`.
     pub(super) fn hand_over(&self, values: &mut [f32]) {
-        let mut rest = values;
-        for network in &self.networks {
-            let (part, others) = std::mem::take(&mut rest).split_at_mut(network.len());
+        for (network, part) in self.networks.iter().zip(values.chunks_exact_mut(self.each())) {
             part.copy_from_slice(network.online.parameters());
-            rest = others;
         }
     }
 
     /// Replace the parameters of all critics by `values`, as [`Self::hand_over`] wrote them.
     pub(super) fn take_over(&mut self, values: &[f32]) {
-        let mut rest = values;
-        for network in &mut self.networks {
-            let (part, others) = rest.split_at(network.len());
+        let parts = values.chunks_exact(self.each());
+        for (network, part) in self.networks.iter_mut().zip(parts) {
             network.online.set_parameters(part);
-            rest = others;
         }
     }
 

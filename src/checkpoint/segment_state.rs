@@ -129,7 +129,8 @@ impl SegmentState {
             }
             let heir = segment.processes().slot(slot.or_else(|| planned(process.role, 0, process.slot)).unwrap_or(0));
             heir.counters().add_all(&process.counters);
-            // Nobody else is to answer for what training has lost nothing by.
+            // The restarts of a process that has no place now are added to its heir's, unless training lost nothing by them (a
+            // visualizer's).
             if slot.is_some() || process.role.serves_training() {
                 heir.count_restarts(process.restarts);
             }

@@ -63,9 +63,11 @@ fn actors_within_range(config: &Config, chosen: usize) -> usize {
     if table.enabled { chosen.max(table.fewest_actors).min(table.most_actors.unwrap_or(usize::MAX)) } else { chosen }
 }
 
-/// `chosen`, or in a run that fits itself to the machine a batch near it, rather a smaller one, from which doubling
-/// and halving lead to the ends of its range, and which learners can share equally. If there is none, it is `chosen`,
-/// and a rule between keys says what is wrong.
+/// `chosen`; but with `adaptation.enabled` and an end of the batch's range configured, the largest batch not above
+/// `chosen` that is in the range, that `learner.count` divides, and that is `adaptation.largest_batch` halved some
+/// times (without that key, `adaptation.smallest_batch` doubled some times). If all such batches are larger, it is the
+/// smallest of them, provided that `chosen` is below `adaptation.smallest_batch` or is that batch halved some times.
+/// Else it is `chosen`, and a rule between keys says what is wrong.
 fn batch_within_range(config: &Config, chosen: usize) -> usize {
     let table = &config.adaptation;
     let falling: Vec<usize> = match (table.smallest_batch, table.largest_batch) {

@@ -47,7 +47,7 @@ impl Found {
         for probe in probes {
             let begin = |configured| (configured, Self { home: probe.from, counts: [0, 0] });
             let (began, found) = newest.get_or_insert_with(|| begin(probe.configured.unwrap_or(probe.from)));
-            // Home itself could not be kept.
+            // The setting that was the best so far could not be kept: the run goes back to the one before it.
             let gives_up = probe.verdict == Verdict::Abandoned && probe.to == found.home;
             // A run that was resumed with other numbers begins anew from these.
             if probe.configured.is_some_and(|configured| configured != *began) || (probe.from != found.home && !gives_up) {
@@ -110,7 +110,8 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     }
-    // A band that was not configured had room for the upper ends of the ranges.
+    // If no band was configured, the one in force follows from the upper ends of the ranges. Without a search it would be
+    // narrower, so it is written out.
     if config.rows() == Rows::Transitions
         && config.replay.error_band.is_none()
         && let Some(band) = config.effective_error_band().map(|band| band * samples)

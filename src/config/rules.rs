@@ -121,7 +121,8 @@ pub(crate) const RULES: &[Rule] = &[
             (band < least).then(|| {
                 let ends = [("adaptation.largest_batch", batch_size as f64), ("adaptation.most_environments", ratio * flush as f64)];
                 let beyond: Vec<&str> = ends.into_iter().filter(|&(_, samples)| samples > band).map(|(key, _)| key).collect();
-                // Lower ends of ranges help if there is room for what the run begins with.
+                // To lower the upper ends of the ranges helps only if the band has room for the batch and the flush
+                // with which the run begins.
                 let mut at_first = config.clone();
                 at_first.adaptation.enabled = false;
                 let begins_within = at_first.least_error_band().is_some_and(|least| least <= band);
@@ -445,7 +446,7 @@ pub(crate) const RULES: &[Rule] = &[
         violation: |config| {
             let (table, value) = (&config.adaptation, config.actor.count);
             let most = table.most_actors.unwrap_or(usize::MAX);
-            // What one process is allowed is said by the rule above.
+            // The rule above complains of `actor.count = 0`. Here 0 counts as 1, so that the user is not told twice.
             outside(config, value.max(1), table.fewest_actors, most, ["actor.count", "adaptation.fewest_actors", "adaptation.most_actors"])
         },
     },

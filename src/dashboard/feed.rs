@@ -186,7 +186,7 @@ async fn watch(feed: Arc<Feed>, runs: Arc<Runs>, folder: RunFolder) {
             let runs_on = card.as_ref().is_some_and(|card| card.state == State::Running);
             let problem = known.open_live(&runs, card.as_ref().filter(|_| runs_on && is_heard));
             if let Some(growth) = known.history.grow() {
-                send(Message::new("growth", growth.to_json()));
+                send(Message::new("growth", json(&growth)));
             }
             // One card decides both what is told and whether the segment is open: a page must hear no more from the
             // segment of a run that it was told has ended.

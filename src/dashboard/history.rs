@@ -37,7 +37,8 @@ pub(super) struct History {
     rows: usize,
     /// One row of this many is kept.
     stride: usize,
-    /// Whether the newest row is kept only until the next one comes: it may be the last, with what no other says.
+    /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
+    /// end with the newest values.
     newest_is_passing: bool,
     /// The newest moments in which the run learned, for the verdict.
     learning: VecDeque<Snapshot>,
@@ -287,13 +288,6 @@ fn is_of_another_life(now: &Snapshot, before: &Snapshot) -> bool {
     let seconds =
         |moment: &Snapshot| [moment.wall_s, moment.actor_time.processor_s, moment.learner_time.processor_s, moment.evaluator_processor_s];
     seconds(now).into_iter().zip(seconds(before)).any(|(now, before)| now < before)
-}
-
-impl Growth {
-    /// As JSON.
-    pub(super) fn to_json(&self) -> String {
-        json(self)
-    }
 }
 
 /// The objects of type `T` in `lines`; other lines are passed over.

@@ -60,7 +60,8 @@ impl Environment for Limited {
             Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => {
                 Outcome::Finished { score: self.score, length_steps: self.elapsed_steps }
             }
-            // The environment does not know that it was cut off, and speaks of the task before.
+            // The environment does not know that it was cut off: it still tells the outcome of the last task that it
+            // ended itself. The score of this task was counted here.
             Outcome::Finished { .. } if self.is_cut => Outcome::Finished { score: self.score, length_steps: self.elapsed_steps },
             outcome => outcome,
         }

@@ -9,7 +9,8 @@ use crate::roles::supervisor::Resumption;
 use crate::run_name::RunName;
 use crate::telemetry::Console;
 
-/// The arguments of `shoal adopt`.
+/// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it
+/// (`machine.sentinel=keep`).
 #[derive(Args)]
 pub(crate) struct Adopt {
     /// The run: the process id that its supervisor had, or its folder.

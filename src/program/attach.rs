@@ -13,7 +13,7 @@ use crate::roles::attached;
 use crate::run_name::RunName;
 use crate::segment::system;
 
-/// The arguments of `shoal attach`.
+/// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
 #[derive(Args)]
 pub(crate) struct Attach {
     /// The run: the process id of its supervisor, or its folder. `shoal inspect` lists the runs under way.

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use super::end::{Code, SUCCESS};
 use super::print;
 
-/// The arguments of `shoal completions`.
+/// Print a script with which a shell completes this command: `source <(shoal completions bash)`.
 #[derive(Args)]
 pub(crate) struct Completions {
     /// The shell.

@@ -9,7 +9,7 @@ use crate::dashboard::Dashboard;
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 
-/// The arguments of `shoal dashboard`.
+/// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
 #[derive(Args)]
 pub(crate) struct ShowDashboard {
     /// The run to show first, with the runs beside it: the process id of its supervisor, or its folder, such as

@@ -9,7 +9,7 @@ use super::end::{Code, FAILURE, SUCCESS};
 use super::print::print;
 use crate::machine::{Machine, PythonSurvey, doctor};
 
-/// The arguments of `shoal doctor`.
+/// Print what the machine offers, what is missing, and the commands that fix it.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// As JSON.

@@ -15,7 +15,8 @@ use crate::roles::player::{self, PlayError, Which};
 use crate::roles::supervisor::RunOutcome;
 use crate::segment::system;
 
-/// The arguments of `shoal evaluate`.
+/// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 %
+/// confidence interval.
 #[derive(Args)]
 pub(crate) struct Evaluate {
     /// A run folder (`runs/latest`) or a weights file.

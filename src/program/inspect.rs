@@ -11,7 +11,7 @@ use crate::inspector::{Cleaned, Ending, FolderReport, Inspection, RunList, watch
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 
-/// The arguments of `shoal inspect`.
+/// List this user's runs, or look into one of them without disturbing it.
 #[derive(Args)]
 pub(crate) struct Inspect {
     /// The run: the process id of its supervisor, as the list shows it, or its folder, such as runs/latest. Without

@@ -56,26 +56,16 @@ struct Arguments {
     command: Command,
 }
 
+// What a command does is said by the documentation of its arguments; a doc comment here would replace it in the help.
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment
-    /// (`CartPole-v1`).
     Train(preset::TrainPreset),
-    /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
-    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it
-    /// (`machine.sentinel=keep`).
     Adopt(adopt::Adopt),
-    /// Join actors to a run. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
     Attach(attach::Attach),
-    /// List this user's runs, or look into one of them without disturbing it.
     Inspect(inspect::Inspect),
-    /// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
     Dashboard(dashboard::ShowDashboard),
-    /// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 %
-    /// confidence interval.
     Evaluate(evaluate::Evaluate),
-    /// Print what the machine offers, what is missing, and the commands that fix it.
     Doctor(doctor::Doctor),
     /// List the presets: environment, algorithm, goal, and what was measured.
     Presets {
@@ -83,7 +73,6 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print a script with which a shell completes this command: `source <(shoal completions bash)`.
     Completions(completions::Completions),
 }
 

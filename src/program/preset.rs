@@ -17,7 +17,8 @@ use crate::shell::word;
 use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 use crate::telemetry::{Console, RunFolder};
 
-/// The arguments of `shoal train`.
+/// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment
+/// (`CartPole-v1`).
 #[derive(Args)]
 pub(crate) struct TrainPreset {
     #[command(flatten)]

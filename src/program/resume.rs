@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::roles::supervisor::{Resumption, SupervisorError};
 use crate::telemetry::Console;
 
-/// The arguments of `shoal resume`.
+/// Go on with a run that has ended or was killed, from its newest checkpoint.
 #[derive(Args)]
 pub(crate) struct ResumeRun {
     /// The folder of the run.

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use super::end::{Code, end};
 use super::train::{Begins, Train};
@@ -23,12 +23,8 @@ struct SupervisorProgram {
 
 #[derive(Subcommand)]
 enum SupervisorCommand {
-    /// Print what the machine offers, what is missing, and the commands that fix it.
     Doctor(doctor::Doctor),
-    /// Go on with a run that has ended or was killed, from its newest checkpoint.
     Resume(resume::ResumeRun),
-    /// Go on with a run whose supervisor was killed, in the memory in which its sentinel keeps it
-    /// (`machine.sentinel=keep`).
     Adopt(adopt::Adopt),
 }
 
@@ -47,37 +43,13 @@ impl SupervisorProgram {
     }
 }
 
-/// Join actors to a running supervisor. They leave at Ctrl+C, and when the run ends; killing them harms nothing.
+// A program of one command. What the command does is said by the documentation of its arguments; a doc comment here
+// would replace it in the help.
 #[derive(Parser)]
 #[command(version)]
-struct AttachProgram {
+struct Alone<T: Args> {
     #[command(flatten)]
-    command: super::attach::Attach,
-}
-
-/// List this user's runs, or look into one of them without disturbing it.
-#[derive(Parser)]
-#[command(version)]
-struct InspectProgram {
-    #[command(flatten)]
-    command: super::inspect::Inspect,
-}
-
-/// Show this user's runs in a browser, those under way and those that have ended, without disturbing any.
-#[derive(Parser)]
-#[command(version)]
-struct DashboardProgram {
-    #[command(flatten)]
-    command: super::dashboard::ShowDashboard,
-}
-
-/// Play a saved policy as its run evaluated it, and print the mean return with its standard deviation and 95 %
-/// confidence interval.
-#[derive(Parser)]
-#[command(version)]
-struct EvaluateProgram {
-    #[command(flatten)]
-    command: super::evaluate::Evaluate,
+    command: T,
 }
 
 /// The program `supervisor`.
@@ -87,20 +59,20 @@ pub fn supervisor() -> ExitCode {
 
 /// The program `attach`.
 pub fn attach() -> ExitCode {
-    end(|| AttachProgram::parse().command.run(&Catalogue::default())).into()
+    end(|| Alone::<super::attach::Attach>::parse().command.run(&Catalogue::default())).into()
 }
 
 /// The program `inspect`.
 pub fn inspect() -> ExitCode {
-    end(|| InspectProgram::parse().command.run()).into()
+    end(|| Alone::<super::inspect::Inspect>::parse().command.run()).into()
 }
 
 /// The program `dashboard`.
 pub fn dashboard() -> ExitCode {
-    end(|| DashboardProgram::parse().command.run()).into()
+    end(|| Alone::<super::dashboard::ShowDashboard>::parse().command.run()).into()
 }
 
 /// The program `evaluate`.
 pub fn evaluate() -> ExitCode {
-    end(|| EvaluateProgram::parse().command.run(&Catalogue::default())).into()
+    end(|| Alone::<super::evaluate::Evaluate>::parse().command.run(&Catalogue::default())).into()
 }

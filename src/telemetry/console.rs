@@ -159,8 +159,9 @@ impl Console {
         self.shared.owner == std::process::id()
     }
 
+    /// Takes the lock even if the supervisor panicked while it drew: that leaves nothing that harms a later line.
     fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.shared.state)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn print_from_child(&self, text: &str) {
@@ -187,11 +188,6 @@ impl State {
             self.output.push(ERASE_LINE.as_bytes());
         }
     }
-}
-
-/// Takes the lock even if the supervisor panicked while it drew: that leaves nothing that harms a later line.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn columns(file: &File) -> u16 {

@@ -25,7 +25,8 @@ impl Progress {
 
     /// Shows `snapshot`. Never blocks, and is cheap enough for every turn of the supervisor's loop.
     pub fn update(&mut self, snapshot: &Snapshot) {
-        let steady = self.observe(snapshot);
+        self.first_return = self.first_return.or(snapshot.eval_return_mean);
+        let steady = self.pace.steady(snapshot);
         if self.console.is_terminal() {
             self.console.set_line(live_line(&steady, self.first_return, self.console.look()));
         } else if snapshot.wall_s >= self.next_plain_s {
@@ -44,10 +45,5 @@ impl Progress {
     pub fn finish(&mut self, snapshot: &Snapshot) {
         self.console.clear_line();
         self.console.print(&plain_line(&snapshot.clone().with_rates_of_training()));
-    }
-
-    fn observe(&mut self, snapshot: &Snapshot) -> Snapshot {
-        self.first_return = self.first_return.or(snapshot.eval_return_mean);
-        self.pace.steady(snapshot)
     }
 }

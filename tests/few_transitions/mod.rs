@@ -30,22 +30,13 @@ pub fn algorithm(config: &Config) -> Box<dyn Algorithm> {
 pub fn segment(algorithm: &dyn Algorithm) -> Segment {
     let sizes = algorithm.sizes();
     let layout = Layout::new(SegmentSizes {
-        processes: 1,
-        stagers: 1,
         staged_transitions: ROWS,
-        capacity: 4 * ROWS,
         fanout: 8,
-        transition_words: algorithm.schema().words(),
         published_values: sizes.published,
         learned_parameters: sizes.learned,
         learner_state_values: sizes.state,
         statistics_values: algorithm.normalisation().statistics_values(),
-        learners: 1,
-        frames: 0,
-        frame_bytes: 0,
-        picture_bytes: 0,
-        handed_over_values: 0,
-        description_bytes: 4096,
+        ..SegmentSizes::of_rows(algorithm.schema().words(), 4 * ROWS)
     })
     .unwrap();
     let description = Description { fields: algorithm.schema().describe(), ..Description::default() };

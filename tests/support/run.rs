@@ -155,25 +155,16 @@ impl Drop for Run {
 /// The layout of a run of these sizes.
 pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
     let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners } = sizes;
-    let description_bytes = 4096;
-    let transition_words = schema.words();
     Layout::new(SegmentSizes {
         processes,
         stagers: processes,
         staged_transitions,
-        capacity,
         fanout,
-        transition_words,
         published_values: network_parameters,
         learned_parameters: network_parameters,
         learner_state_values: 4 * network_parameters.next_multiple_of(2),
-        statistics_values: 0,
         learners,
-        frames: 0,
-        frame_bytes: 0,
-        picture_bytes: 0,
-        handed_over_values: 0,
-        description_bytes,
+        ..SegmentSizes::of_rows(schema.words(), capacity)
     })
     .expect("sizes within their limits")
 }

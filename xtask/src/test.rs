@@ -144,10 +144,7 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
     let mut words = arguments(definition.arguments, nextest);
     if let Some((libtorch, environments)) = set_up {
         libtorch.hand_to(&mut command);
-        // Runs would prefer the packages of an active environment to those that were set up. They may do so only if its PyTorch is linked.
-        if !matches!(libtorch, Libtorch::Python) {
-            command.env_remove("VIRTUAL_ENV");
-        }
+        libtorch.hide_other_environment(&mut command);
         if definition.needs == Needs::Libtorch {
             // Features are arguments of cargo: those of the compiler come after `--`.
             let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
@@ -204,7 +201,7 @@ mod tests {
             let command = command(tests, true, Some(&set_up));
             command.get_envs().any(|(name, value)| name == "VIRTUAL_ENV" && value.is_none())
         };
-        assert!(leaves_out(Libtorch::Fetched));
+        assert!(leaves_out(Libtorch::Fetched) && leaves_out(Libtorch::Chosen("/opt/libtorch".into())));
         assert!(!leaves_out(Libtorch::Python));
     }
 

@@ -1,10 +1,9 @@
 //! `cargo xtask train`: from a fresh checkout to a training run.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -25,7 +24,8 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let environments = python::provide()?;
     let libtorch = libtorch.loaded_on_demand(Profile::Release);
     let supervisor = build_supervisor(&libtorch, &environments)?;
-    let mut command = supervisor_command(&supervisor, &libtorch);
+    let mut command = Command::new(&supervisor);
+    libtorch.hide_other_environment(&mut command);
     command.arg(&config).args(arguments);
     Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
 }
@@ -57,38 +57,18 @@ fn check_config(config: &Path) -> Result<()> {
 fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) -> Result<PathBuf> {
     say("Building in release mode: several minutes the first time, seconds later.");
     let mut command = workspace::cargo();
-    command.args(["build", "--release", "--package", "shoal", "--bin", "supervisor", "--message-format=json-render-diagnostics"]);
+    command.args(["build", "--release", "--package", "shoal", "--bin", "supervisor"]);
     command.args(environments.features());
     libtorch.hand_to(&mut command);
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
-    let output = child.stdout.take().context("cargo has no output")?;
-    let mut executable = None;
-    for line in BufReader::new(output).lines() {
-        executable = executable.or(supervisor_executable(&line?));
-    }
-    if !child.wait()?.success() {
-        let words = [&["cargo build --release"][..], environments.features()].concat().join(" ");
-        bail!("the build failed; its messages are above. Repeat it alone with:  {words}");
-    }
-    executable.context("cargo built no supervisor")
+    let words = [&["cargo build --release"][..], environments.features()].concat().join(" ");
+    let failure = format!("the build failed; its messages are above. Repeat it alone with:  {words}");
+    workspace::built_path(&mut command, supervisor_executable, &failure)?.context("cargo built no supervisor")
 }
 
-/// The supervisor with the packages that were set up. It would prefer those of an active environment, which are wanted only if that
-/// environment's PyTorch is linked.
-fn supervisor_command(supervisor: &Path, libtorch: &Libtorch) -> Command {
-    let mut command = Command::new(supervisor);
-    if !matches!(libtorch, Libtorch::Python) {
-        command.env_remove("VIRTUAL_ENV");
-    }
-    command
-}
-
-/// The path of the supervisor, if this line of cargo's messages has it.
-fn supervisor_executable(line: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(line).ok()?;
-    (message["reason"] == "compiler-artifact" && message["target"]["name"] == "supervisor")
-        .then(|| message["executable"].as_str().map(PathBuf::from))
-        .flatten()
+/// The path of the supervisor, if this message of cargo has it.
+fn supervisor_executable(message: &Value) -> Option<&str> {
+    let is_it = message["reason"] == "compiler-artifact" && message["target"]["name"] == "supervisor";
+    is_it.then(|| message["executable"].as_str()).flatten()
 }
 
 #[cfg(test)]
@@ -98,25 +78,15 @@ mod tests {
     #[test]
     fn the_supervisor_is_found_among_the_messages_of_cargo() {
         let message = r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":"/t/release/supervisor"}"#;
-        assert_eq!(supervisor_executable(message), Some(PathBuf::from("/t/release/supervisor")));
+        assert_eq!(workspace::first_path(message, supervisor_executable), Some(PathBuf::from("/t/release/supervisor")));
         for other in [
             r#"{"reason":"compiler-artifact","target":{"name":"inspect"},"executable":"/t/release/inspect"}"#,
             r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":null}"#,
             r#"{"reason":"build-finished","success":true}"#,
             "not a message",
         ] {
-            assert_eq!(supervisor_executable(other), None, "{other}");
+            assert_eq!(workspace::first_path(other, supervisor_executable), None, "{other}");
         }
-    }
-
-    #[test]
-    fn an_active_environment_is_left_out_unless_its_pytorch_is_linked() {
-        let leaves_out = |libtorch: Libtorch| {
-            let command = supervisor_command(Path::new("supervisor"), &libtorch);
-            command.get_envs().any(|(name, value)| name == "VIRTUAL_ENV" && value.is_none())
-        };
-        assert!(leaves_out(Libtorch::Fetched) && leaves_out(Libtorch::Chosen(PathBuf::from("/opt/libtorch"))));
-        assert!(!leaves_out(Libtorch::Python));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 /// The folder of the workspace's Cargo.toml.
 pub(crate) fn root() -> PathBuf {
@@ -16,4 +19,17 @@ pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.current_dir(root());
     command
+}
+
+/// Runs `build`, a build of cargo, with its progress and the compiler's messages on the terminal, and returns the first path that `path_in`
+/// finds in what cargo tells programs. `failure` is the error if the build fails.
+pub(crate) fn built_path(build: &mut Command, path_in: impl Fn(&Value) -> Option<&str>, failure: &str) -> Result<Option<PathBuf>> {
+    let built = build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output().context("cargo does not start")?;
+    ensure!(built.status.success(), "{failure}");
+    Ok(first_path(&String::from_utf8_lossy(&built.stdout), path_in))
+}
+
+/// The first path that `path_in` finds in cargo's `messages`, of which each line is one.
+pub(crate) fn first_path(messages: &str, path_in: impl Fn(&Value) -> Option<&str>) -> Option<PathBuf> {
+    messages.lines().find_map(|line| path_in(&serde_json::from_str(line).ok()?).map(PathBuf::from))
 }

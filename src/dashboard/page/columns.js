@@ -27,7 +27,8 @@ export class Columns {
     this.all = columns;
     this.rows = 0;
     this.stride = 1;
-    // Whether the newest row is kept only until the next one comes: it may be the last, with what no other says.
+    // Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
+    // end with the newest values.
     this.newestIsPassing = false;
   }
 

@@ -77,7 +77,7 @@ impl CpuNetwork {
                 };
                 self.linear(index).parameter_gradient(self.arch, above, input, weight_gradient, bias_gradient);
             }
-            Operation::Convolution(_) | Operation::TransposedConvolution(_) => {
+            Operation::Convolution { transposed, .. } => {
                 self.arch.dispatch(|| column_sums(above, bias_gradient));
                 let convolution = self.convolution(index);
                 convolution.clear(scratch);
@@ -87,11 +87,8 @@ impl CpuNetwork {
                     } else {
                         self.load_image(self.kept_input.input(rows * self.inputs), row, image)
                     };
-                    if matches!(stage.operation, Operation::Convolution(_)) {
-                        convolution.accumulate(self.arch, below, above, scratch);
-                    } else {
-                        convolution.accumulate(self.arch, above, below, scratch);
-                    }
+                    let (image, places) = if transposed { (above, below) } else { (below, above) };
+                    convolution.accumulate(self.arch, image, places, scratch);
                 }
                 convolution.weight_gradient(scratch, weight_gradient);
             }
@@ -104,7 +101,7 @@ impl CpuNetwork {
         let stage = &self.stages[index];
         match stage.operation {
             Operation::Dense => self.linear(index).input_gradient(self.arch, above, below, None),
-            Operation::Convolution(_) | Operation::TransposedConvolution(_) => {
+            Operation::Convolution { .. } => {
                 for (above, below) in above.chunks_exact(stage.outputs).zip(below.chunks_exact_mut(stage.inputs)) {
                     self.window_input_gradient(index, above, below, scratch);
                 }
@@ -117,10 +114,10 @@ impl CpuNetwork {
 
     fn window_input_gradient(&self, index: usize, above: &[f32], below: &mut [f32], scratch: &mut Scratch) {
         let convolution = self.convolution(index);
-        if matches!(self.stages[index].operation, Operation::Convolution(_)) {
-            convolution.to_image(self.arch, above, &[], false, below, scratch);
-        } else {
+        if matches!(self.stages[index].operation, Operation::Convolution { transposed: true, .. }) {
             convolution.to_places(self.arch, above, &[], false, below);
+        } else {
+            convolution.to_image(self.arch, above, &[], false, below, scratch);
         }
     }
 

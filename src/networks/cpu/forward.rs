@@ -62,17 +62,17 @@ impl CpuNetwork {
         let activate = stage.activation == Activation::Relu;
         match stage.operation {
             Operation::Dense => self.linear(index).forward(self.arch, below.values(), target, activate),
-            Operation::Convolution(_) | Operation::TransposedConvolution(_) => {
+            Operation::Convolution { transposed, .. } => {
                 let (convolution, bias) = (self.convolution(index), &self.parameters[stage.bias.clone()]);
                 for (row, target) in target.chunks_exact_mut(stage.outputs).enumerate() {
                     let from = match below {
                         Below::Values(values) => &values[row * stage.inputs..][..stage.inputs],
                         Below::Images(input) => self.load_image(input, row, image),
                     };
-                    if matches!(stage.operation, Operation::Convolution(_)) {
-                        convolution.to_places(self.arch, from, bias, activate, target);
-                    } else {
+                    if transposed {
                         convolution.to_image(self.arch, from, bias, activate, target, scratch);
+                    } else {
+                        convolution.to_places(self.arch, from, bias, activate, target);
                     }
                 }
             }

@@ -109,7 +109,7 @@ impl CpuNetwork {
         stages.extend(flattened_output(&stages));
         let arch = Arch::new();
         let window = |stage: &Stage| match stage.operation {
-            Operation::Convolution(window) | Operation::TransposedConvolution(window) => Some(convolution(arch, window)),
+            Operation::Convolution { window, .. } => Some(convolution(arch, window)),
             _ => None,
         };
         let activations = || Activations { stages: stages.iter().map(|_| Vec::new()).collect(), ..Activations::default() };
@@ -157,8 +157,8 @@ impl CpuNetwork {
     /// The channels of the images that enter, if the first stage wants them side by side.
     fn image_channels(&self) -> Option<usize> {
         match self.stages[0].operation {
-            Operation::Convolution(window) => Some(window.image[0]),
-            Operation::TransposedConvolution(window) => Some(window.places[0]),
+            Operation::Convolution { window, transposed: false } => Some(window.image[0]),
+            Operation::Convolution { window, transposed: true } => Some(window.places[0]),
             _ => None,
         }
     }
@@ -166,10 +166,9 @@ impl CpuNetwork {
     /// Packs the weights of all windows for a pass in this direction.
     fn pack(&mut self, direction: Direction) {
         for (stage, convolution) in self.stages.iter().zip(&mut self.convolutions) {
-            let Some(convolution) = convolution else { continue };
+            let (Some(convolution), Operation::Convolution { transposed, .. }) = (convolution, stage.operation) else { continue };
             let weight = &self.parameters[stage.weight.clone()];
-            let is_convolution = matches!(stage.operation, Operation::Convolution(_));
-            if is_convolution == (direction == Direction::Forward) {
+            if transposed == (direction == Direction::Backward) {
                 convolution.pack_to_places(weight);
             } else {
                 convolution.pack_to_image(weight);
@@ -273,8 +272,8 @@ impl KeptInput {
 fn flattened_output(stages: &[Stage]) -> Option<Stage> {
     let last = stages.last()?;
     let image = match last.operation {
-        Operation::Convolution(window) => window.places,
-        Operation::TransposedConvolution(window) => window.image,
+        Operation::Convolution { window, transposed: false } => window.places,
+        Operation::Convolution { window, transposed: true } => window.image,
         Operation::Unflatten(image) => image,
         Operation::Dense | Operation::Flatten(_) | Operation::Dueling => return None,
     };

@@ -29,10 +29,8 @@ pub(crate) struct Stage {
 pub(crate) enum Operation {
     /// `weight[outputs, inputs] · input + bias`.
     Dense,
-    /// From the image of a window to the places of its kernel.
-    Convolution(Window),
-    /// From the places of a window's kernel to its image.
-    TransposedConvolution(Window),
+    /// From the image of a window to the places of its kernel; transposed, from the places to the image.
+    Convolution { window: Window, transposed: bool },
     /// Images become rows of values.
     Flatten([usize; 3]),
     /// Rows of values become images.
@@ -65,9 +63,7 @@ impl Stage {
     pub(crate) fn weight_shape(&self) -> Vec<usize> {
         match self.operation {
             // A transposed convolution has `[in, out, height, width]`, which also are the places and the image.
-            Operation::Convolution(window) | Operation::TransposedConvolution(window) => {
-                vec![window.places[0], window.image[0], window.kernel, window.kernel]
-            }
+            Operation::Convolution { window, .. } => vec![window.places[0], window.image[0], window.kernel, window.kernel],
             _ => vec![self.outputs, self.inputs],
         }
     }
@@ -75,7 +71,7 @@ impl Stage {
     /// Multiplications with a weight that one row takes.
     pub(crate) fn products(&self) -> usize {
         match self.operation {
-            Operation::Convolution(window) | Operation::TransposedConvolution(window) => {
+            Operation::Convolution { window, .. } => {
                 let [_, down, across] = window.places;
                 self.weight.len() * down * across
             }
@@ -87,7 +83,7 @@ impl Stage {
     pub(super) fn fan_in(&self) -> usize {
         match self.operation {
             // PyTorch takes the second dimension of the weights, even if that is the output.
-            Operation::Convolution(window) | Operation::TransposedConvolution(window) => window.image[0] * window.kernel * window.kernel,
+            Operation::Convolution { window, .. } => window.image[0] * window.kernel * window.kernel,
             _ => self.inputs,
         }
     }
@@ -131,11 +127,11 @@ impl Builder<'_> {
             (Layer::Dense { .. }, ..) => self.push(Operation::Dense, inputs, outputs, inputs, outputs),
             (&Layer::Convolution { kernel, stride, .. }, Shape::Image(image), Shape::Image(places)) => {
                 let window = Window { image, places, kernel, stride };
-                self.push(Operation::Convolution(window), inputs, outputs, window.taps(image[0]), places[0])
+                self.push(Operation::Convolution { window, transposed: false }, inputs, outputs, window.taps(image[0]), places[0])
             }
             (&Layer::TransposedConvolution { kernel, stride, .. }, Shape::Image(places), Shape::Image(image)) => {
                 let window = Window { image, places, kernel, stride };
-                self.push(Operation::TransposedConvolution(window), inputs, outputs, window.taps(places[0]), image[0])
+                self.push(Operation::Convolution { window, transposed: true }, inputs, outputs, window.taps(places[0]), image[0])
             }
             (Layer::Flatten, Shape::Image(image), _) => self.push(Operation::Flatten(image), inputs, outputs, 0, 0),
             (Layer::Unflatten { shape }, ..) => self.push(Operation::Unflatten(*shape), inputs, outputs, 0, 0),

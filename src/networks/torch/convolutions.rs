@@ -40,8 +40,10 @@ impl Convolutions {
     fn pass(&self, below: Tensor) -> Result<Tensor, TchError> {
         self.stages.iter().try_fold(below, |values, (stage, Parameters { weight, bias, .. })| {
             let mut above = match stage.operation {
-                Operation::Convolution(window) => values.f_conv2d(weight, Some(bias), [window.stride as i64; 2], [0, 0], [1, 1], 1)?,
-                Operation::TransposedConvolution(window) => {
+                Operation::Convolution { window, transposed: false } => {
+                    values.f_conv2d(weight, Some(bias), [window.stride as i64; 2], [0, 0], [1, 1], 1)?
+                }
+                Operation::Convolution { window, transposed: true } => {
                     values.f_conv_transpose2d(weight, Some(bias), [window.stride as i64; 2], [0, 0], [0, 0], 1, [1, 1])?
                 }
                 _ => unreachable!("only convolutions are recorded"),

@@ -226,7 +226,7 @@ impl TorchNetwork {
 }
 
 fn is_convolution(stage: &Stage) -> bool {
-    matches!(stage.operation, Operation::Convolution(_) | Operation::TransposedConvolution(_))
+    matches!(stage.operation, Operation::Convolution { .. })
 }
 
 /// The stages as blocks: convolutions that follow each other are one block.

@@ -68,7 +68,7 @@ impl TorchStage {
                 let mean = advantage.f_mean_dim(-1i64, true, Kind::Float)?;
                 value.f_add(&advantage.f_sub(&mean)?)?
             }
-            Operation::Convolution(_) | Operation::TransposedConvolution(_) => unreachable!("convolutions are recorded"),
+            Operation::Convolution { .. } => unreachable!("convolutions are recorded"),
         };
         match self.stage.activation {
             Activation::None => {}
@@ -95,7 +95,7 @@ impl TorchStage {
                 }
                 of_below.then(|| above.f_mm(weight)).transpose()
             }
-            Operation::Convolution(_) | Operation::TransposedConvolution(_) => unreachable!("convolutions are recorded"),
+            Operation::Convolution { .. } => unreachable!("convolutions are recorded"),
             Operation::Flatten(_) | Operation::Unflatten(_) => above.f_reshape(passed.below.size()).map(Some),
             Operation::Dueling => {
                 let of_value = above.f_sum_dim_intlist(-1i64, true, Kind::Float)?;

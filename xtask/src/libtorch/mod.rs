@@ -68,6 +68,14 @@ impl Libtorch {
         }
     }
 
+    /// Hides the active Python environment from the programs that `command` runs, unless its PyTorch is this libtorch: they would prefer
+    /// its packages to those that were set up.
+    pub(crate) fn hide_other_environment(&self, command: &mut Command) {
+        if !matches!(self, Self::Python) {
+            command.env_remove("VIRTUAL_ENV");
+        }
+    }
+
     /// Lets programs that are built with `profile` load this libtorch only when they need it, if the set-up fetched it.
     pub(crate) fn loaded_on_demand(self, profile: Profile) -> Self {
         if matches!(self, Self::Fetched) {

@@ -15,7 +15,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -140,22 +140,19 @@ fn make_in(draft: &Path, archive: &Path, libraries: &Path) -> Result<()> {
 /// Has cargo compile the C++ half of torch-sys, and returns the folder with the archive.
 fn compiled_half(profile: Profile) -> Result<PathBuf> {
     let mut command = workspace::cargo();
-    command.args(["build", "--package", "torch-sys", "--message-format=json-render-diagnostics"]);
+    command.args(["build", "--package", "torch-sys"]);
     if profile == Profile::Release {
         command.arg("--release");
     }
     Libtorch::Fetched.hand_to(&mut command);
-    let built = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
-    ensure!(built.status.success(), "torch-sys cannot be compiled; the compiler's messages are above");
-    let messages = String::from_utf8_lossy(&built.stdout);
-    messages.lines().find_map(folder_of_torch_sys).context("cargo does not say where torch-sys was compiled")
+    let failure = "torch-sys cannot be compiled; the compiler's messages are above";
+    workspace::built_path(&mut command, folder_of_torch_sys, failure)?.context("cargo does not say where torch-sys was compiled")
 }
 
-/// Where the build script of torch-sys wrote, if this line of cargo's messages has it.
-fn folder_of_torch_sys(line: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(line).ok()?;
+/// Where the build script of torch-sys wrote, if this message of cargo has it.
+fn folder_of_torch_sys(message: &Value) -> Option<&str> {
     let is_it = message["reason"] == "build-script-executed" && message["package_id"].as_str()?.contains("torch-sys");
-    is_it.then(|| message["out_dir"].as_str().map(PathBuf::from)).flatten()
+    is_it.then(|| message["out_dir"].as_str()).flatten()
 }
 
 /// Assembly with an entry for each function that programs call in a library with these `symbols`, as `nm` prints them.
@@ -184,10 +181,10 @@ mod tests {
     #[test]
     fn the_folder_of_torch_sys_is_found_among_the_messages_of_cargo() {
         let message = r#"{"reason":"build-script-executed","package_id":"registry+x#torch-sys@0.26.0","out_dir":"/t/torch-sys-1/out"}"#;
-        assert_eq!(folder_of_torch_sys(message), Some(PathBuf::from("/t/torch-sys-1/out")));
+        assert_eq!(workspace::first_path(message, folder_of_torch_sys), Some(PathBuf::from("/t/torch-sys-1/out")));
         for other in [&message.replace("torch-sys@", "zip@"), &message.replace("build-script-executed", "compiler-artifact"), "no message"]
         {
-            assert_eq!(folder_of_torch_sys(other), None, "{other}");
+            assert_eq!(workspace::first_path(other, folder_of_torch_sys), None, "{other}");
         }
     }
 
