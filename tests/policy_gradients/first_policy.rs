@@ -37,7 +37,7 @@ fn the_first_weights_of_policy_and_value_are_as_large_as_configured() {
     for (algorithm, (initialisation, bound, has_biases)) in ALGORITHMS.into_iter().flat_map(|name| drawn.map(|drawn| (name, drawn))) {
         let [actions, _] = kinds();
         let changed = Case::new(algorithm, actions, |config| {
-            config.network.separate_value = true;
+            config.network.separate_value = Some(true);
             config.network.initialisation = initialisation;
         });
         let case = Case { learning: changed.algorithm.learning(1).unwrap(), ..changed };
