@@ -291,7 +291,9 @@ def test_values_are_written_as_toml(value, written):
 
 
 def test_only_the_newest_text_of_a_line_that_is_drawn_again_is_kept():
-    run = object.__new__(shoal.Run)
+    from shoal.runs import _OwnRun
+
+    run = object.__new__(_OwnRun)
     run._text = bytearray(b"training\n")
     for step in range(1000):
         run._keep(b"\r\x1b[2Kstep %d" % step)
