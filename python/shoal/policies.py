@@ -30,6 +30,9 @@ def load(
 ) -> "Policy":
     """The policy in a run's folder or in a weights file.
 
+    The environment is made only if the file does not say what the policy observes and does: it is old, or its
+    observations are bytes that are seen as floats.
+
     `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. `seed` seeds actions that are
     drawn at random. `PolicyError`: the file is missing, damaged, or not a file of weights.
     """

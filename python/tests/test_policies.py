@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import sys
 import threading
 import time
@@ -168,6 +169,21 @@ def test_a_damaged_file_is_refused_by_its_name(folder):
         shoal.load("policy.safetensors")
     with pytest.raises(shoal.PolicyError, match="absent"):
         shoal.load("absent")
+
+
+def test_a_policy_is_loaded_where_its_environment_is_not(folder):
+    (folder / "task.py").write_text(ENVIRONMENT)
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    (folder / "task.py").unlink()
+    (folder / "moved").mkdir()
+    moved = shutil.copy(run.folder / "weights/last.safetensors", folder / "moved")
+    rows = np.random.default_rng(1).standard_normal((20, 2))
+    chosen = [shoal.load(path, "last")(rows) for path in (run.folder, moved)]
+    np.testing.assert_array_equal(*chosen)
+    policy = shoal.load(moved)
+    assert (policy.observation_shape, policy.observation_dtype, policy.stack, policy.actions) == ((2,), np.float32, 1, 2)
+    with pytest.raises(shoal.PolicyError, match="no module task"):
+        shoal.evaluate(policy, episodes=1)
 
 
 # Settings of algorithms.
