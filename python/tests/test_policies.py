@@ -48,6 +48,16 @@ def test_a_policy_knows_how_many_frames_it_sees(folder):
     assert short_run("cartpole_dqn").load().stack == 1
 
 
+def test_an_image_whose_channels_come_last_is_refused_with_the_next_step():
+    policy = object.__new__(shoal.Policy)
+    policy.observation_shape, policy.observation_dtype = (3, 30, 40), np.dtype(np.uint8)
+    for shape in [(30, 40, 3), (2, 30, 40, 3)]:
+        with pytest.raises(ValueError, match="put the channels first with numpy.moveaxis"):
+            policy(np.zeros(shape, np.uint8))
+    with pytest.raises(ValueError, match=r"not \(30, 41, 3\)$"):
+        policy(np.zeros((30, 41, 3), np.uint8))
+
+
 def test_weights_that_were_moved_to_another_disk_are_played_as_their_run_did_through_the_link_to_them(folder):
     file = short_run("pendulum_sac, stacked").load("last").path
     file.rename(folder / "moved.safetensors")
