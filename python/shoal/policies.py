@@ -98,7 +98,7 @@ class Policy:
         observation = np.asarray(observation)
         if observation.dtype == object:
             raise ValueError(
-                "observations are arrays of numbers: flatten what the environment shows as a dictionary or a tuple with "
+                "observations are arrays of numbers: flatten what the environment shows as a dictionary or a tuple, by "
                 "gymnasium.spaces.utils.flatten(environment.observation_space, observation)"
             )
         if not np.can_cast(observation.dtype, self.observation_dtype, "same_kind"):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._configuration import command_line
+from ._configuration import command_line, in_python
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def start(
         return _OwnRun(arguments, quiet)
     except RunError as error:
         # The caller knows neither the file nor the options, so the error does not name them.
-        words = re.sub(r"(?m)^--set ", "", str(error))
+        words = in_python(str(error), arguments)
         raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
         if written is not None:
@@ -106,7 +106,7 @@ def train(
 
 
 class Run:
-    """A run, under way or ended: `Run(folder)` finds one, whoever has started it; :func:`start` and :func:`train` begin one.
+    """A run, under way or ended. `Run(folder)` finds the one in a folder, whoever has started it.
 
     `RunError`: `folder` is not the folder of a run.
     """

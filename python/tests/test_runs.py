@@ -124,8 +124,10 @@ def made_by_hand(monkeypatch, folder):
 def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeypatch):
     with pytest.raises(shoal.RunError, match="did you mean `cartpole_dqn`"):
         shoal.train("cartpole_dqnn", quiet=True)
-    with pytest.raises(shoal.RunError, match="did you mean `batch_size`"):
+    with pytest.raises(shoal.RunError, match=r'^learner={"batch_sise": 3}: .*did you mean `batch_size`'):
         shoal.train("cartpole_dqn", learner={"batch_sise": 3}, quiet=True)
+    with pytest.raises(shoal.RunError, match='^learner={"learning_rate": True}: '):
+        shoal.train("cartpole_dqn", learner={"learning_rate": True}, quiet=True)
     with pytest.raises(TypeError, match="algorithm='ppo'"):
         shoal.train(Task, quiet=True)
     with pytest.raises(TypeError, match="environment is 'CartPole-v1'; beside a class .* holds keys"):
@@ -138,7 +140,7 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeyp
         shoal.train(lambda: None, algorithm="dqn", quiet=True)
     with pytest.raises(TypeError, match="cannot import made, where Made is defined"):
         shoal.train(made_by_hand(monkeypatch, folder), algorithm="dqn", quiet=True)
-    with pytest.raises(shoal.RunError, match="run.stop_env_steps"):
+    with pytest.raises(shoal.RunError, match="^total_timesteps=3000: .*run.stop_env_steps"):
         shoal.train("cartpole_dqn", total_timesteps=3000, quiet=True)
     with pytest.raises(shoal.RunError, match="belongs to .learner"):
         shoal.train("cartpole_dqn", batch_size=3, quiet=True)
