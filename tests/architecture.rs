@@ -28,7 +28,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config", "suggestion"]),
     ("config", &["adaptation", "segment", "suggestion"]),
-    ("checkpoint", &["sync", "shell", "networks", "segment", "replay"]),
+    ("checkpoint", &["sync", "values", "shell", "environments", "networks", "segment", "replay"]),
     ("machine", &[]),
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),

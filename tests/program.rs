@@ -428,6 +428,10 @@ fn several_seeds_end_in_a_table_with_mean_and_interval_and_a_plot() {
     let group = seeds_folder(folder.path()).unwrap();
     let folders = run_folders(&group);
     assert_eq!(folders.len(), 3, "{folders:?}");
+    let charts = group.join("tensorboard");
+    let end = Path::new(group.file_name().unwrap()).join("tensorboard");
+    let named = said(&output).lines().any(|line| line.starts_with("charts ") && line.ends_with(end.to_str().unwrap()));
+    assert!(named && charts.read_dir().unwrap().count() == 3, "{}", said(&output));
     for seed in 1..=3 {
         let own = |path: &&PathBuf| std::fs::read_to_string(path.join("config.toml")).unwrap().contains(&format!("seed = {seed}\n"));
         let own = folders.iter().find(own).unwrap_or_else(|| panic!("no run has the seed {seed}"));

@@ -8,7 +8,8 @@ use std::{
 };
 
 use shoal::{
-    checkpoint::{PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata},
+    checkpoint::{PolicySpaces, PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata},
+    environments::ActionSpace,
     networks::{Head, InputScaling, InputSpec, NetworkSpec},
     values::ValueType,
 };
@@ -25,6 +26,7 @@ fn metadata() -> WeightsMetadata {
         parameter_version: 12,
         environment_steps: 34_000,
         updates: 56,
+        spaces: None,
         evaluation: Some(WeightsEvaluation { return_mean: 487.25, return_ci95_low: Some(480.5), episodes: 100, confirmed: true }),
         input_scaling: None,
     }
@@ -291,6 +293,24 @@ fn how_observations_are_scaled_is_in_tensors_and_said_in_the_metadata() {
     let said = r#"clip((observation - observation.mean) * observation.inverse_deviation, -10, 10)"#;
     assert!(shoal_entry(&bytes)["observation_scaling"].as_str().unwrap().contains(said), "{}", shoal_entry(&bytes));
     assert!(shoal_entry(&saved(&self::policy(1))).get("observation_scaling").is_none(), "nothing is scaled in there");
+}
+
+#[test]
+fn what_a_policy_observes_and_does_comes_back_bit_for_bit() {
+    let (_folder, path) = folder();
+    let observation = InputSpec { element: ValueType::F32, shape: vec![2, 2] };
+    let action = ActionSpace::Box { low: vec![-0.1, f32::MIN], high: vec![1.0 / 3.0, 16_777_216.0] };
+    let spaces = PolicySpaces { observation, frames: 2, action };
+    let policy = PolicyWeights { metadata: WeightsMetadata { spaces: Some(spaces), ..metadata() }, ..policy(1) };
+    policy.save(&path).unwrap();
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
+    let said =
+        serde_json::json!({ "observation": { "element": "f32", "shape": [2, 2] }, "frames": 2, "action": { "discrete": { "n": 2 } } });
+    let mut entry = shoal_entry(&saved(&self::policy(1)));
+    assert!(entry.get("spaces").is_none());
+    entry["spaces"] = said;
+    fs::write(&path, with_entry(&saved(&self::policy(1)), &entry)).unwrap();
+    assert_eq!(PolicyWeights::load(&path).unwrap().metadata.spaces.unwrap().action, ActionSpace::Discrete { n: 2 });
 }
 
 /// The bytes with another entry `shoal` in the metadata.

@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 
@@ -24,6 +25,23 @@ def command_line(config, algorithm, changes):
     if "name" not in tables.get("algorithm", {}):
         raise TypeError(f"say which algorithm learns {name}: algorithm='ppo', for instance")
     return [name, *_changes({**tables, "environment": environment})], None
+
+
+def in_python(error, arguments):
+    """`error`, the text of a refusal of the command line `arguments`, with changes as keywords of `train`."""
+    for option, change in pairwise(arguments):
+        if option == "--set":
+            # As a function: the change may have backslashes.
+            error = re.sub(rf"(?m)^--set {re.escape(change)}: ", lambda _, it=change: f"{_keyword(it)}: ", error)
+    return error
+
+
+def _keyword(change):
+    """A change of a key, `learner.batch_size=64`, as a keyword: `learner={"batch_size": 64}`."""
+    path, _, value = change.partition("=")
+    table, is_key, key = path.partition(".")
+    value = {"true": "True", "false": "False"}.get(value, value)
+    return f'{table}={{"{key}": {value}}}' if is_key else f"{table}={value}"
 
 
 def _of_tables(config, tables):

@@ -30,6 +30,9 @@ def load(
 ) -> "Policy":
     """The policy in a run's folder or in a weights file.
 
+    The environment is made only if the file does not say what the policy observes and does: it is old, or its
+    observations are bytes that are seen as floats.
+
     `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. `seed` seeds actions that are
     drawn at random. `PolicyError`: the file is missing, damaged, or not a file of weights.
     """
@@ -95,15 +98,17 @@ class Policy:
         observation = np.asarray(observation)
         if observation.dtype == object:
             raise ValueError(
-                "observations are arrays of numbers; what an environment shows as a dictionary or a tuple is flattened: "
-                "gymnasium.wrappers.FlattenObservation(environment)"
+                "observations are arrays of numbers: flatten what the environment shows as a dictionary or a tuple, by "
+                "gymnasium.spaces.utils.flatten(environment.observation_space, observation)"
             )
         if not np.can_cast(observation.dtype, self.observation_dtype, "same_kind"):
             raise ValueError(f"observations are {self.observation_dtype}, not {observation.dtype}")
         shape = self.observation_shape
         if observation.shape != shape and observation.shape[1:] != shape:
+            are_channels_last = len(shape) == 3 and observation.shape[-3:-1] == shape[1:]
+            hint = ": put the channels first with numpy.moveaxis(observation, -1, -3)" if are_channels_last else ""
             raise ValueError(
-                f"observations are {shape}, with or without a dimension before that, not {observation.shape}"
+                f"observations are {shape}, with or without a dimension before that, not {observation.shape}{hint}"
             )
         # A copy, because other threads run while the policy computes, and may change the caller's array.
         rows = observation.astype(self.observation_dtype, order="C").reshape(-1)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._configuration import command_line
+from ._configuration import command_line, in_python
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _SIGNAL_POLL_S = 0.5
 # Seconds for which a run's standard error is read after the run has ended, if a process that an environment has left
 # behind holds it open.
 _READ_AFTER_END_S = 1.0
+# How the reason of a run that failed begins.
+_FAILED = ("gave up: ", "failed: ")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # The text of a line before it was drawn again.
 _DRAWN_BEFORE = re.compile(rb"(?m)^[^\n]*\r\x1b\[2K")
@@ -68,10 +70,10 @@ def start(
         # In one word: a value that begins with a dash would be taken for an option.
         arguments += [] if value is None else [f"{option}={value}"]
     try:
-        return Run(arguments, quiet)
+        return _OwnRun(arguments, quiet)
     except RunError as error:
         # The caller knows neither the file nor the options, so the error does not name them.
-        words = re.sub(r"(?m)^--set ", "", str(error))
+        words = in_python(str(error), arguments)
         raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
         if written is not None:
@@ -94,7 +96,8 @@ def train(
     no preset. Every other keyword is a table of the configuration: `learner={"batch_size": 128}`. With `quiet` the
     output of the run is not shown; `Run.text` has it.
 
-    Ctrl+C ends the run as it does in a terminal: its weights are saved.
+    Ctrl+C ends the run as it does in a terminal: its weights are saved. No run is returned then; `shoal.Run()` finds
+    the newest one in `runs`.
 
     `RunError`: the run failed, or could not be started, for instance because a key does not exist; that is found before
     anything is started. The text is the supervisor's. `TypeError`: a value cannot be part of a configuration.
@@ -103,40 +106,42 @@ def train(
 
 
 class Run:
-    """A run that this process has started."""
+    """A run, under way or ended. `Run(folder)` finds the one in a folder, whoever has started it.
 
-    def __init__(self, arguments: list[str], quiet: bool) -> None:
-        self._text = bytearray()
-        self._quiet = quiet
-        self._is_ours = True
-        self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
-        # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
-        with _fork_lock:
-            self._process, self._output = _started(["train", *arguments])
-            _runs.add(self)
-        try:
-            self._reader.start()
-            #: Process id of the supervisor: what `shoal attach` and `shoal inspect` take.
-            self.pid: int = self._process.pid
-            #: The folder with all that the run writes.
-            self.folder: Path = self._found()
-        except BaseException:
-            self.stop()
-            raise
+    `RunError`: `folder` is not the folder of a run.
+    """
+
+    #: The folder with all that the run writes.
+    folder: Path
+
+    def __init__(self, folder: str | os.PathLike[str] = "runs/latest") -> None:
+        self.folder = _native.found_folder(folder)
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else f"ended: {self.reason}"
         return f"<shoal.Run {self.folder} ({state})>"
 
     @property
+    def pid(self) -> int:
+        """Process id of the supervisor: what `shoal attach` and `shoal inspect` take."""
+        return self.record["supervisor_pid"]
+
+    @property
     def is_running(self) -> bool:
         """Whether the supervisor is alive."""
-        return self._process.poll() is None if self._is_ours else _native.run_folder(self.pid) is not None
+        try:
+            _native.supervisor_of(self.folder)
+        except RunError:
+            return False
+        return True
 
     @property
     def text(self) -> str:
-        """What the supervisor has printed so far, without terminal control sequences."""
-        return _ESCAPES.sub("", self._text.decode(errors="replace")).replace("\r\n", "\n")
+        """What the supervisor has printed so far, without terminal control sequences.
+
+        Of a run that another process has started, it is the content of `run.log`.
+        """
+        return (self.folder / "run.log").read_text(errors="replace")
 
     @property
     def record(self) -> dict[str, Any]:
@@ -154,34 +159,36 @@ class Run:
         return (self.record.get("finished") or {}).get("summary")
 
     def wait(self, timeout: float | None = None) -> "Run":
-        """Wait until the run has ended, and return it. Ctrl+C stops the run, and is raised again.
+        """Wait until the run has ended, and return it.
+
+        Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone.
 
         `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
-        it is another process's run.
+        this process is a fork of the one that has started it.
         """
-        self._refuse_unless_ours()
-        try:
-            has_ended = self._wait(timeout)
-        except KeyboardInterrupt:
-            self.stop()
-            raise
-        if not has_ended:
-            raise TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
-        self._close()
-        # 128 or more: a signal asked the run to end, and it ended in good order.
-        if 0 < self._process.returncode < 128:
+        if not self._wait(timeout):
+            raise self._too_late(timeout)
+        if self.reason is not None and self.reason.startswith(_FAILED):
             raise RunError(self._why())
-        if self._process.returncode < 0:
-            raise RunError(f"the supervisor was killed by {signal.Signals(-self._process.returncode).name}")
         return self
 
     def stop(self) -> "Run":
-        """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns the run."""
-        self._refuse_unless_ours()
+        """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns the run.
+
+        `RunError`: its supervisor was killed or is not to be seen from here, or this process is a fork of the one that
+        has started it.
+        """
+        try:
+            pid, is_known_here = _native.supervisor_of(self.folder)
+        except RunError:
+            if self.reason is None:
+                raise
+            return self
+        if not is_known_here:
+            raise RunError(f"the run {self.folder} was started in another container: stop it there")
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
+            os.kill(pid, signal.SIGINT)
         self._wait()
-        self._close()
         return self
 
     def metrics(self, follow: bool = False) -> "Metrics":
@@ -194,7 +201,8 @@ class Run:
 
     def inspect(self) -> dict[str, Any]:
         """The output of `shoal inspect --json` for the running run. `RunError`: the run cannot be inspected."""
-        command = [sys.executable, "-P", "-m", "shoal", "inspect", str(self.pid), "--json"]
+        pid, _ = _native.supervisor_of(self.folder)
+        command = [sys.executable, "-P", "-m", "shoal", "inspect", str(pid), "--json"]
         result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
         if result.returncode != 0:
             said = f"\n{result.stderr}".rpartition("\nerror: ")[2].strip()
@@ -224,6 +232,88 @@ class Run:
         axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
         axes.legend()
         return axes
+
+    def _wait(self, timeout=None):
+        """Wait until the run has ended, `timeout` seconds at most. Returns whether it has ended.
+
+        `RunError`: its supervisor was killed, or the run is not announced here.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                _native.supervisor_of(self.folder)
+            except RunError:
+                # A run notes its end before it leaves the registry.
+                if self.reason is None:
+                    raise
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(10 * _POLL_S)
+
+    def _too_late(self, timeout):
+        return TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
+
+    def _why(self):
+        """Why the run failed."""
+        return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
+
+
+class _OwnRun(Run):
+    """A run that this process has started."""
+
+    def __init__(self, arguments: list[str], quiet: bool) -> None:
+        self._text = bytearray()
+        self._quiet = quiet
+        self._is_ours = True
+        self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
+        # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
+        with _fork_lock:
+            self._process, self._output = _started(["train", *arguments])
+            _runs.add(self)
+        try:
+            self._reader.start()
+            self.folder = self._found()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None if self._is_ours else _native.run_folder(self.pid) is not None
+
+    @property
+    def text(self) -> str:
+        return _ESCAPES.sub("", self._text.decode(errors="replace")).replace("\r\n", "\n")
+
+    def wait(self, timeout: float | None = None) -> "Run":
+        self._refuse_unless_ours()
+        try:
+            has_ended = self._wait(timeout)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        if not has_ended:
+            raise self._too_late(timeout)
+        self._close()
+        # 128 or more: a signal asked the run to end, and it ended in good order.
+        if 0 < self._process.returncode < 128:
+            raise RunError(self._why())
+        if self._process.returncode < 0:
+            raise RunError(f"the supervisor was killed by {signal.Signals(-self._process.returncode).name}")
+        return self
+
+    def stop(self) -> "Run":
+        self._refuse_unless_ours()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+        self._wait()
+        self._close()
+        return self
 
     def _wait(self, timeout=None):
         """Wait until the supervisor has ended, `timeout` seconds at most. Returns whether it has ended.
@@ -260,10 +350,9 @@ class Run:
             raise RunError(f"the run of supervisor {self.pid} belongs to another process, which has forked this one")
 
     def _why(self):
-        """Why the run failed."""
         with contextlib.suppress(OSError, ValueError):
             if self.reason is not None:
-                return f"{self.reason} (all that it said is in {self.folder / 'run.log'})"
+                return super()._why()
         return self._error_text()
 
     def _error_text(self):
@@ -307,7 +396,7 @@ class Run:
         self._output.close()
 
 
-_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
+_runs: "weakref.WeakSet[_OwnRun]" = weakref.WeakSet()
 # Held while a run is started, and by a thread that forks.
 _fork_lock = threading.RLock()
 

@@ -7,7 +7,12 @@ use pyo3::prelude::*;
 use shoal::machine::Host;
 use shoal::machine::python::DEFAULT_VARIABLES;
 use shoal::rendezvous::{Liveliness, Registry};
+use shoal::run_name::RunName;
 use shoal::segment::system;
+use shoal::shell::word;
+use shoal::telemetry::RunFolder;
+
+use crate::errors;
 
 /// Tell the library which interpreter this process is, and what a user types to start the program `shoal` in it.
 #[pyfunction]
@@ -37,6 +42,30 @@ pub(crate) fn run_folder(pid: u32) -> Option<String> {
     let entry = Registry::existing()?.find(pid).ok()?;
     // A supervisor that was killed may have left its record, and its process id may be another process's now.
     (entry.state == Liveliness::Running).then_some(entry.record.run_folder)
+}
+
+/// The run in `folder` by its own path: `runs/latest` will lead elsewhere. `RunError`: there is none.
+#[pyfunction]
+pub(crate) fn found_folder(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
+    RunFolder::open(&folder).map(|found| found.path().to_path_buf()).map_err(|error| errors::named(py, "RunError", error.to_string()))
+}
+
+/// The process id of the supervisor of the run in `folder`, and whether it means the same process here as where the run was started: a run
+/// of another container may be announced here too. `RunError`: the run is not under way, or not announced here.
+#[pyfunction]
+pub(crate) fn supervisor_of(py: Python<'_>, folder: PathBuf) -> PyResult<(u32, bool)> {
+    let refused = |words: String| errors::named(py, "RunError", words);
+    let registry = Registry::open().map_err(|error| refused(error.to_string()))?;
+    let typed = word(&folder);
+    let pid = RunName::Folder(folder).supervisor(&registry).map_err(|error| refused(error.to_string()))?;
+    let entry = registry.find(pid).map_err(|error| refused(error.to_string()))?;
+    // A supervisor that was killed may have left its record, and its process id may be another process's now.
+    if entry.state == Liveliness::Dead {
+        return Err(refused(format!(
+            "the run in {typed} is gone: its supervisor, process {pid}, was killed; `shoal inspect {typed}` says how to go on with it"
+        )));
+    }
+    Ok((pid, entry.record.identity.is_of_these_namespaces()))
 }
 
 /// Fork by the interpreter's own function: the interpreter and its modules must know that they are in a child.

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import sys
 import threading
 import time
@@ -45,6 +46,16 @@ def test_a_policy_knows_how_many_frames_it_sees(folder):
     seen = {name: short_run(name).load() for name in RUNS if name.endswith("stacked")}
     assert [(policy.stack, policy.observation_shape) for policy in seen.values()] == [(3, (3, 10, 5)), (4, (4, 3))]
     assert short_run("cartpole_dqn").load().stack == 1
+
+
+def test_an_image_whose_channels_come_last_is_refused_with_the_next_step():
+    policy = object.__new__(shoal.Policy)
+    policy.observation_shape, policy.observation_dtype = (3, 30, 40), np.dtype(np.uint8)
+    for shape in [(30, 40, 3), (2, 30, 40, 3)]:
+        with pytest.raises(ValueError, match="put the channels first with numpy.moveaxis"):
+            policy(np.zeros(shape, np.uint8))
+    with pytest.raises(ValueError, match=r"not \(30, 41, 3\)$"):
+        policy(np.zeros((30, 41, 3), np.uint8))
 
 
 def test_weights_that_were_moved_to_another_disk_are_played_as_their_run_did_through_the_link_to_them(folder):
@@ -168,6 +179,21 @@ def test_a_damaged_file_is_refused_by_its_name(folder):
         shoal.load("policy.safetensors")
     with pytest.raises(shoal.PolicyError, match="absent"):
         shoal.load("absent")
+
+
+def test_a_policy_is_loaded_where_its_environment_is_not(folder):
+    (folder / "task.py").write_text(ENVIRONMENT)
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    (folder / "task.py").unlink()
+    (folder / "moved").mkdir()
+    moved = shutil.copy(run.folder / "weights/last.safetensors", folder / "moved")
+    rows = np.random.default_rng(1).standard_normal((20, 2))
+    chosen = [shoal.load(path, "last")(rows) for path in (run.folder, moved)]
+    np.testing.assert_array_equal(*chosen)
+    policy = shoal.load(moved)
+    assert (policy.observation_shape, policy.observation_dtype, policy.stack, policy.actions) == ((2,), np.float32, 1, 2)
+    with pytest.raises(shoal.PolicyError, match="no module task"):
+        shoal.evaluate(policy, episodes=1)
 
 
 # Settings of algorithms.

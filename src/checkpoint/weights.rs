@@ -18,7 +18,7 @@ use std::{
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize, de::Error as _};
 
-use super::{atomic, error::WeightsError};
+use super::{atomic, error::WeightsError, policy_spaces::PolicySpaces};
 use crate::networks::{InputScaling, NetworkSpec};
 
 /// Version of the layout of these files.
@@ -61,6 +61,9 @@ pub struct WeightsMetadata {
     pub environment_steps: u64,
     /// Optimizer steps of the run when they were saved.
     pub updates: u64,
+    /// What the policy observes and does. Files of older programs do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spaces: Option<PolicySpaces>,
     /// The evaluation of these parameters, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<WeightsEvaluation>,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::values::{ValueBuffer, ValueType};
 
 /// A box of numbers that an environment shows.
@@ -83,7 +85,8 @@ impl ObservationSpace {
 }
 
 /// What an environment accepts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActionSpace {
     /// One of `n` actions, numbered from 0.
     Discrete {

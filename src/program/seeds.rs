@@ -14,7 +14,7 @@ use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
-use crate::telemetry::{Console, LATEST, Program, RunFolder};
+use crate::telemetry::{CHARTS, Console, LATEST, Program, RunFolder};
 
 /// Longest wait, before the table is printed, for a terminal that is slow to take the lines about the seeds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -97,6 +97,7 @@ impl Seeds {
         if let Ok(files) = &written {
             say(&format!("written     {}: {}", launch.folder.display(), files.join(", ")));
         }
+        say(&format!("charts      tensorboard --logdir {}", word(&launch.folder.join(CHARTS))));
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         let signal = system::stop_signal().filter(|_| !complete);
         if signal.is_some() {

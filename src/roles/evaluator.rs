@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::pace::Pace;
 use super::run::{LEAVING_PATIENCE, RoleError, Run};
 use crate::algorithms::{ActionBatch, Policy, Random};
-use crate::checkpoint::{self, PolicySaver, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
+use crate::checkpoint::{self, PolicySaver, PolicySpaces, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::networks;
@@ -236,6 +236,7 @@ impl<'a> Evaluator<'a> {
                 parameter_version: confirmation.version,
                 environment_steps: confirmation.env_steps,
                 updates: confirmation.updates,
+                spaces: PolicySpaces::of(run.environment),
                 evaluation: found,
                 ..WeightsMetadata::default()
             };

@@ -20,7 +20,8 @@ use super::tensorboard::{event_file_path, second_of_another};
 const ATTEMPTS: usize = 64;
 /// The link to the newest run, in the folder of all runs.
 pub const LATEST: &str = "latest";
-const CHARTS: &str = "tensorboard";
+/// The folder of the event files for TensorBoard, in the folder of all runs.
+pub const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
 pub(super) const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";

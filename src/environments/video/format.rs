@@ -10,6 +10,7 @@ use super::gif::Gif;
 #[cfg(feature = "mp4")]
 use super::mp4::Mp4;
 use crate::environments::Picture;
+use crate::machine::Host;
 
 /// An animation that is being written. Its first picture is in it already.
 pub(super) trait Animation {
@@ -42,8 +43,13 @@ pub enum FormatError {
     #[error("its name ends neither in .gif nor in .mp4; name it first.gif, for example")]
     Unknown,
     /// The name ends in `.mp4`, and the encoder is not compiled in.
-    #[error("this program was built without MP4; name it .gif, or build with `cargo build --release --features mp4`")]
+    #[error("this program was built without MP4; name it .gif{}", or_build())]
     NotBuilt,
+}
+
+/// What else there is to do. Whoever has the Python package has no compiler.
+fn or_build() -> &'static str {
+    if Host::of_this_process().is_some() { "" } else { ", or build with `cargo build --release --features mp4`" }
 }
 
 impl Format {

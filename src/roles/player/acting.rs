@@ -7,7 +7,8 @@ use super::super::environments;
 use super::{PlayError, SavedPolicy};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::catalogue::Catalogue;
-use crate::environments::{Actions, EnvironmentSpec, ObservationOptions};
+use crate::checkpoint::{PolicySpaces, PolicyWeights};
+use crate::environments::{Actions, EnvironmentSpec, ObservationOptions, ObservationSpace};
 use crate::values::{ValueType, Values};
 
 /// Why a policy cannot act on observations.
@@ -46,11 +47,16 @@ pub struct ObservedEnvironment {
 }
 
 impl ObservedEnvironment {
-    /// The environment of the policy in `saved`. One in Python is examined in a process of its own, which takes a while.
+    /// The environment of the policy in `saved`, as its file says. If that does not say it, the environment is examined: one in Python in
+    /// a process of its own, which takes a while.
     ///
     /// # Errors
-    /// The environment is not in `catalogue`, or cannot be examined.
+    /// The environment would have to be examined, and is not in `catalogue` or cannot be.
     pub fn of(catalogue: &Catalogue, saved: &SavedPolicy) -> Result<Self, PlayError> {
+        let PolicyWeights { spec: network, metadata, .. } = &saved.weights;
+        if let Some(spaces) = metadata.spaces.as_ref().filter(|spaces| spaces.fit(network)) {
+            return Ok(Self { spec: spec_of(&metadata.environment, spaces), frames: spaces.frames });
+        }
         let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
         let options = environments::observation_options(catalogue, &saved.config);
         let spec = options.spec(&examined.spec)?;
@@ -58,6 +64,19 @@ impl ObservedEnvironment {
         let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;
         Ok(Self { spec, frames })
     }
+}
+
+/// The spec of the environment called `id` that a policy with these `spaces` sees. What else it says, nobody needs who only acts.
+fn spec_of(id: &str, spaces: &PolicySpaces) -> EnvironmentSpec {
+    let PolicySpaces { observation, frames, action } = spaces;
+    let shape = &observation.shape;
+    let whole = match observation.element {
+        ValueType::U8 => ObservationSpace::bytes(shape),
+        ValueType::F32 => ObservationSpace { shape: shape.clone(), ..ObservationSpace::unbounded(shape.iter().product()) },
+    };
+    let observation = ObservationSpace { stack: *frames, ..whole };
+    let (time_limit_steps, reward_threshold) = (None, None);
+    EnvironmentSpec { id: id.to_owned(), observation, action: action.clone(), time_limit_steps, reward_threshold, frame_stack: 1 }
 }
 
 /// A policy with room for its outputs and actions.
@@ -124,5 +143,54 @@ impl ActingPolicy {
             self.policy.choose(outputs, exploration, &mut self.random, self.actions.row_mut(row));
         }
         Ok(self.actions.for_environments())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::WeightsMetadata;
+    use crate::config::Config;
+    use crate::environments::{self, ActionSpace};
+    use crate::networks::{Head, InputSpec, NetworkSpec};
+
+    fn saved(environment: &str, spaces: Option<PolicySpaces>) -> SavedPolicy {
+        let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: environment.into(), spaces, ..WeightsMetadata::default() };
+        let weights = PolicyWeights { parameters: spec.initialise(1), spec, metadata };
+        let mut config = Config::for_environment(environment);
+        (config.network.hidden, config.network.dueling) = (vec![8], false);
+        SavedPolicy { path: "policy.safetensors".into(), instead_of_best: false, weights, config }
+    }
+
+    #[test]
+    fn a_policy_acts_without_its_environment_if_its_file_says_what_that_shows_and_takes() {
+        let catalogue = Catalogue::default();
+        let spaces = PolicySpaces::of(&environments::spec("CartPole-v1").unwrap()).unwrap();
+        let known = saved("Gone-v0", Some(spaces.clone()));
+        let environment = ObservedEnvironment::of(&catalogue, &known).unwrap();
+        assert_eq!((environment.frames, &*environment.spec.observation.shape), (1, &[4][..]));
+        let mut policy = ActingPolicy::new(&catalogue, &known, &environment.spec, 1, 0).unwrap();
+        assert!(matches!(policy.choose(Values::F32(&[0.0; 4]), false), Ok(Actions::Discrete([0 | 1]))));
+
+        let others = [
+            None,
+            Some(PolicySpaces { action: ActionSpace::Discrete { n: 3 }, ..spaces.clone() }),
+            Some(PolicySpaces { action: ActionSpace::Box { low: vec![0.0], high: vec![] }, ..spaces.clone() }),
+            Some(PolicySpaces { observation: InputSpec { element: ValueType::F32, shape: vec![usize::MAX, 4] }, ..spaces }),
+        ];
+        for spaces in others {
+            let unknown = ObservedEnvironment::of(&catalogue, &saved("Gone-v0", spaces.clone()));
+            assert!(matches!(unknown, Err(PlayError::Environment(_))), "{spaces:?}");
+            assert_eq!(ObservedEnvironment::of(&catalogue, &saved("CartPole-v1", spaces)).unwrap().spec.observation.len(), 4);
+        }
+    }
+
+    #[test]
+    fn the_frames_of_bytes_that_are_seen_as_floats_are_asked_of_the_environment() {
+        let bytes = EnvironmentSpec { observation: ObservationSpace::bytes(&[4, 8, 8]), ..environments::spec("CartPole-v1").unwrap() };
+        let seen = |as_floats| ObservationOptions { frames_per_observation: 4, frame_stack: Some(1), as_floats }.spec(&bytes).unwrap();
+        assert_eq!(PolicySpaces::of(&seen(false)).unwrap().frames, 4);
+        assert_eq!(PolicySpaces::of(&seen(true)), None);
     }
 }

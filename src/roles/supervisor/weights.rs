@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Prepared;
-use crate::checkpoint::{PolicySaver, PolicyWeights, WeightsMetadata};
+use crate::checkpoint::{PolicySaver, PolicySpaces, PolicyWeights, WeightsMetadata};
 use crate::config::Config;
 use crate::roles::evaluator;
 use crate::segment::Segment;
@@ -103,6 +103,7 @@ fn last(prepared: &Prepared, segment: &Segment, sinks: &Sinks) -> Option<PolicyW
         parameter_version,
         environment_steps,
         updates,
+        spaces: PolicySpaces::of(&prepared.environment),
         evaluation: evaluation.and_then(|evaluated| evaluator::for_weights(evaluated.kind, &evaluated.statistics)),
         ..WeightsMetadata::default()
     };

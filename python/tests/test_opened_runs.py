@@ -1,0 +1,75 @@
+"""Runs that this process has not started: `shoal.Run(folder)`."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+from command_line import WATCHDOG_S, command, run, wait_for
+
+import shoal
+
+PRESET = ("train", "cartpole_dqn", "--set", "run.stop_eval_return=none", "--set")
+
+
+@pytest.fixture
+def started(folder):
+    """The process of a run that goes on until it is stopped, which this program has not started as a run of its own."""
+    process = subprocess.Popen(command(*PRESET, "run.stop_env_steps=1_000_000_000_000"), stderr=subprocess.DEVNULL)
+    try:
+        wait_for("the run", lambda: "env_steps" in run("inspect", str(process.pid), "--json").stdout)
+        yield process
+    finally:
+        process.kill()
+        process.wait(WATCHDOG_S)
+
+
+def test_a_run_that_the_command_has_trained_is_found_by_its_folder(folder):
+    assert run(*PRESET, "run.stop_env_steps=2000").returncode == 0
+    found = shoal.Run()
+    assert found.folder == (folder / "runs/latest").resolve() and not found.is_running
+    assert (found.reason, found.wait().reason, found.stop().reason) == ("step limit",) * 3
+    assert found.summary["env_steps"] >= 2000 and "stopped" in found.text
+    lines = list(found.metrics())
+    assert lines[-1]["env_steps"] >= 2000 and lines == list(found.metrics(follow=True))
+    assert found.load("last").environment == "CartPole-v1"
+    with pytest.raises(shoal.RunError, match="has ended"):
+        found.inspect()
+    with pytest.raises(shoal.RunError, match="name one in it, such as runs/latest"):
+        shoal.Run("runs")
+    with pytest.raises(shoal.RunError, match="absent"):
+        shoal.Run("absent")
+
+
+def test_a_run_of_another_process_is_watched_and_stopped(started):
+    found = shoal.Run("runs/latest")
+    assert found.is_running and found.pid == started.pid and found.reason is None
+    assert "running" in repr(found)
+    line = next(line for line in found.metrics(follow=True) if line["env_steps"] > 0)
+    assert found.inspect()["run"]["env_steps"] >= line["env_steps"]
+    with pytest.raises(TimeoutError):
+        found.wait(timeout=0.1)
+    assert found.stop().reason == "interrupted" and not found.is_running
+    assert (found.folder / "weights/last.safetensors").exists()
+
+
+def test_a_run_whose_supervisor_was_killed_neither_goes_on_nor_has_ended(started):
+    found = shoal.Run()
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait(WATCHDOG_S)
+    for ask in (found.wait, found.stop, found.inspect):
+        with pytest.raises(shoal.RunError, match="killed"):
+            ask()
+    assert not found.is_running and found.reason is None
+
+
+def test_a_copy_of_a_folder_stops_no_run(started):
+    original = shoal.Run()
+    os.mkdir("copy")
+    for name in ("config.toml", "run.json"):
+        shutil.copy(original.folder / name, "copy")
+    copy = shoal.Run("copy")
+    with pytest.raises(shoal.RunError, match="copy of its folder"):
+        copy.stop()
+    assert original.is_running and original.stop().reason == "interrupted"

@@ -1,0 +1,40 @@
+//! What a policy observes and does, as its file says it: whoever acts with it needs no environment for that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
+use crate::networks::{InputSpec, NetworkSpec};
+use crate::values::ValueType;
+
+/// What a policy observes and does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicySpaces {
+    /// One observation.
+    pub observation: InputSpec,
+    /// How many frames an observation consists of, along its first dimension.
+    pub frames: usize,
+    /// Its actions, as the environment takes them.
+    pub action: ActionSpace,
+}
+
+impl PolicySpaces {
+    /// Those of an agent that sees an environment as `spec` says. `None` for bytes that are seen as floats: their frames are not told apart
+    /// in `spec` ([`ObservationSpace::stack`]).
+    pub fn of(spec: &EnvironmentSpec) -> Option<Self> {
+        let ObservationSpace { element, shape, stack, .. } = &spec.observation;
+        let are_bytes_as_floats = *element == ValueType::F32 && spec.observation.has_bounds(0.0, 255.0);
+        let observation = InputSpec { element: *element, shape: shape.clone() };
+        (!are_bytes_as_floats).then(|| Self { observation, frames: *stack, action: spec.action.clone() })
+    }
+
+    /// Whether a `network` can have as many inputs and outputs as this takes.
+    pub fn fit(&self, network: &NetworkSpec) -> bool {
+        let inputs = self.observation.shape.iter().try_fold(1_usize, |values, &length| values.checked_mul(length));
+        let outputs = match &self.action {
+            ActionSpace::Discrete { n } => *n,
+            ActionSpace::Box { low, high } if low.len() == high.len() => low.len(),
+            ActionSpace::Box { .. } => return false,
+        };
+        inputs == Some(network.inputs()) && (1..=network.outputs()).contains(&outputs)
+    }
+}
