@@ -28,7 +28,7 @@ fn every_algorithm_has_the_configured_layers_and_so_has_a_value_of_its_own() {
         let has_separate_value = name != "dqn";
         let (_, algorithm) = build(name, &images, |config| {
             (config.network.convolutions, config.network.hidden) = (CONVOLUTIONS.into(), HIDDEN.into());
-            config.network.separate_value = has_separate_value;
+            config.network.separate_value = Some(has_separate_value);
         });
         let (network, sizes) = (algorithm.network(), algorithm.sizes());
         assert_eq!((network.convolutions(), network.hidden()), (CONVOLUTIONS.into(), HIDDEN.into()), "{name}");
