@@ -38,12 +38,11 @@ impl Config {
         self.algorithm.name == "appo"
     }
 
-    /// Whether the value of a state is learned by a network of its own. Convolutions are shared: two of them would
-    /// take twice as long. Elsewhere the value's gradient, whose size is that of returns, would drown the policy's in
+    /// Whether PPO and APPO learn the value with a network of its own. Convolutions are shared: two of them would take
+    /// twice as long. Elsewhere the value's gradient, whose size is that of returns, would drown the policy's in
     /// the shared layers (docs/ppo.md has what was measured).
     pub fn separates_value(&self) -> bool {
-        let usual = self.algorithm.name == "ppo" && self.network.convolutions.is_empty();
-        self.network.separate_value.unwrap_or(usual)
+        self.network.separate_value.unwrap_or(self.network.convolutions.is_empty())
     }
 
     /// Whether the algorithm learns values of actions, and no policy beside them.

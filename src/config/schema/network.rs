@@ -16,8 +16,8 @@ table! {
         /// Separate value and advantage streams after the last hidden layer (dueling).
         dueling: bool = false, Limits::Any, "", only ["dqn"];
         /// Learn the value with a network of its own, which has the same layers, instead of as one more output of
-        /// the policy's network. Actors do without the value's network. `"none"` does so for PPO without convolutions,
-        /// and not otherwise.
+        /// the policy's network. Actors do without the value's network. `"none"` does so unless there are
+        /// convolutions.
         separate_value: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// How large the first weights are.
         initialisation: Initialisation = Initialisation::FanIn, Limits::Any, "", only FRAGMENT_ALGORITHMS;
