@@ -223,10 +223,11 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     let changed = [run_support::SMALL, &auto, &["algorithm.gamma=0.5"]].concat();
     let refused = said(&run_support::command(run.folder.path(), &changed).output().unwrap());
     assert!(refused.contains("another algorithm.gamma: ") && refused.contains("run.resume=never, or another run.name"), "{refused}");
+    let place = run.folder.path().to_path_buf();
     let plan_in = |folder: &str| {
         let change = format!("run.folder={folder:?}");
         let changed = [run_support::SMALL, &auto, &[change.as_str()]].concat();
-        said(&run_support::command(run.folder.path(), &changed).arg("--check").output().unwrap())
+        said(&run_support::command(&place, &changed).arg("--check").output().unwrap())
     };
     let (spelled, moved) = (format!("{}/", runs.display()), run.folder.path().join("moved"));
     assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
