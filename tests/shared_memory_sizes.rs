@@ -3,11 +3,10 @@
 
 mod namespaces;
 mod run_support;
-mod skipped;
 
 use std::path::Path;
 
-use namespaces::{in_a_mount_namespace, mount};
+use namespaces::{in_a_mount_namespace, mount, skipped};
 use nix::sys::signal::Signal;
 use run_support::{program, segments_of, start, told, try_kill};
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 #[path = "../skipped/mod.rs"]
-mod skipped;
+pub mod skipped;
 
 use std::path::Path;
 use std::process::Command;
