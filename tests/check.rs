@@ -41,7 +41,7 @@ fn a_sound_run_passes_and_nothing_is_written() {
     let output = supervisor(folder.path(), &["--check"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("segment"), "{said}");
-    assert!(said.ends_with("\nchecked     the run can begin like this; nothing was started\n"), "{said}");
+    assert!(said.ends_with("\nchecked     the run can start like this; nothing was started\n"), "{said}");
     // The folder of the registry is allowed: a plan looks into it, and so makes it.
     let written = std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != "shoal");
     assert_eq!(written.count(), 0);

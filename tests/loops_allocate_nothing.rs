@@ -26,6 +26,7 @@ fn config(algorithm: &str, environment: &str, normalise: bool) -> Config {
     config.algorithm.normalise_rewards = normalise;
     config.algorithm.n_step = 3;
     config.network.hidden = vec![32, 32];
+    config.network.separate_value = Some(algorithm == "ppo");
     config.fragments.length_steps = STEPS.into();
     // In one process an actor does not wait at the limiter for a learner, of which there is none here.
     config.actor.count = 0;

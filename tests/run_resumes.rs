@@ -239,7 +239,7 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_
     run.wait_for_log("goes on from checkpoint");
     assert_eq!(folders_in(&runs), 1);
     let beside = plan_in(&spelled);
-    let told = format!("is under way (process {}): a new run begins beside it", run.pid());
+    let told = format!("is under way (process {}), so this is a new run beside it", run.pid());
     assert!(beside.contains(&told) && beside.contains("a new one begins"), "{beside}");
     run.end_by(Signal::SIGTERM);
     run.start_again(&auto);

@@ -56,6 +56,8 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     config.algorithm.normalise_observations = scaled;
     config.network.hidden = vec![24, 16];
     config.network.dueling = dueling;
+    // Files of both kinds: with the value's head, and without.
+    config.network.separate_value = Some(algorithm == "ppo");
     let mut spec = environments::registry::spec(environment).unwrap();
     if shows_images {
         let shape = vec![2, 11, 9];

@@ -9,7 +9,7 @@
 //!   of all learners.
 //!
 //! Choices, beside what the configuration offers:
-//! - one network gives policy and value; the deviations of a continuous policy are outputs of the network too;
+//! - the deviations of a continuous policy are outputs of its network;
 //! - the policy's output layer starts at a hundredth of the usual size, so that the first policy is nearly uniform;
 //! - a continuous action is kept as it was drawn, and the environment gets it within its bounds.
 //!

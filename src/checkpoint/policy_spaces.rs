@@ -35,6 +35,8 @@ impl PolicySpaces {
             ActionSpace::Box { low, high } if low.len() == high.len() => low.len(),
             ActionSpace::Box { .. } => return false,
         };
-        inputs == Some(network.inputs()) && (1..=network.outputs()).contains(&outputs)
+        let first = self.observation.shape.first().copied().unwrap_or(1);
+        let has_whole_frames = self.frames > 0 && first.is_multiple_of(self.frames);
+        inputs == Some(network.inputs()) && has_whole_frames && (1..=network.outputs()).contains(&outputs)
     }
 }

@@ -109,4 +109,15 @@ mod tests {
             assert_eq!(settings.target_networks(algorithm), TargetNetworks { tau, interval_updates }, "{algorithm}");
         }
     }
+
+    #[test]
+    fn the_value_has_a_network_of_its_own_unless_there_are_convolutions_or_another_wish() {
+        let separates = |convolutions: &[[usize; 3]], wish| {
+            let mut config = Config::for_environment("CartPole-v1");
+            (config.network.convolutions, config.network.separate_value) = (convolutions.to_vec(), wish);
+            config.separates_value()
+        };
+        assert!(separates(&[], None) && !separates(&[[4, 3, 1]], None));
+        assert!(!separates(&[], Some(false)) && separates(&[[4, 3, 1]], Some(true)));
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
+use super::by_algorithm::Rows;
 use super::idle;
 use super::load::is_same;
 use super::overrides;
@@ -116,6 +117,11 @@ fn is_among(named: &[&str], table: &str, path: &str) -> bool {
 
 /// The values, by path, of the keys of `config` whose table and path `wanted` accepts.
 fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
+    let mut config = config.clone();
+    if config.rows() == Rows::Fragments {
+        // What "none" stands for is what matters.
+        config.network.separate_value = Some(config.separates_value());
+    }
     let keys = config.to_table().into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
         _ => None,

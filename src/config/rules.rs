@@ -533,7 +533,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may
 /// be; 0 if there is none.
-fn multiple_near(batch_size: usize, unit: usize) -> usize {
+pub(crate) fn multiple_near(batch_size: usize, unit: usize) -> usize {
     let next = batch_size.next_multiple_of(unit);
     if next <= largest_batch_size() { next } else { unit * (largest_batch_size() / unit) }
 }

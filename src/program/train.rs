@@ -145,7 +145,7 @@ pub(super) fn start(
     if only_check {
         prepared.check(&mut plan, resumption.as_ref())?;
         console.print(plan.to_string().trim_end());
-        console.print("checked     the run can begin like this; nothing was started");
+        console.print("checked     the run can start like this; nothing was started");
         return Ok(SUCCESS);
     }
     Ok(prepared.train(plan, console, resumption)?.exit_code())

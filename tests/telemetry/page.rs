@@ -74,6 +74,7 @@ fn everything() -> Snapshot {
         best_eval_return: Some(1.0),
         best_eval_ci95_low: Some(1.0),
         stop_eval_return: Some(1.0),
+        only_evaluates: false,
         metrics: Metrics(declared().into_iter().map(|name| (name, 1.0)).collect()),
         epsilon: Some(1.0),
         beta: Some(1.0),

@@ -382,8 +382,8 @@ class Bridge:
             low, high = (bounds.astype(self.observation.dtype) for bounds in (space.low, space.high))
         for index in self.numpy.flatnonzero((self.observation < low) | (self.observation > high)):
             value, least, most = (values.flat[index] for values in (self.observation, low, high))
-            found = f"the environment gave observation[{index}] = {value:g} in its first {during}"
-            bounds = f"its observation space allows {least:g} to {most:g} there"
+            found = f"the environment gave observation[{index}] = {value!s} in its first {during}"
+            bounds = f"its observation space allows {least!s} to {most!s} there"
             return f"{found}, and {bounds}: a run goes on with that, but one of the two may be a mistake"
         return None
 

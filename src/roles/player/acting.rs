@@ -176,6 +176,7 @@ mod tests {
         let others = [
             None,
             Some(PolicySpaces { action: ActionSpace::Discrete { n: 3 }, ..spaces.clone() }),
+            Some(PolicySpaces { frames: 0, ..spaces.clone() }),
             Some(PolicySpaces { action: ActionSpace::Box { low: vec![0.0], high: vec![] }, ..spaces.clone() }),
             Some(PolicySpaces { observation: InputSpec { element: ValueType::F32, shape: vec![usize::MAX, 4] }, ..spaces }),
         ];

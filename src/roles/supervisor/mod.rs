@@ -288,7 +288,10 @@ impl Prepared {
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
         }
-        if let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps) {
+        // A run that goes on keeps the length of its fragments.
+        if let Some(remark) =
+            remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps).filter(|_| resumption.is_none())
+        {
             plan.remark(remark);
         }
         if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {

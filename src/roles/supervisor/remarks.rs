@@ -3,7 +3,7 @@
 //! on from.
 
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
-use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks};
+use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks, multiple_near};
 use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
@@ -111,15 +111,20 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
     let of_an_episode = limit.div_ceil(length);
     let share = limit as f64 / (of_an_episode * length) as f64;
     (share < LEAST_SHARE_OF_A_BATCH).then(|| {
-        let steps = (share * config.learner.batch_size as f64).round() as u64;
+        let batch_size = config.learner.batch_size;
+        let steps = (share * batch_size as f64).round() as u64;
+        let fitting = limit.div_ceil(of_an_episode);
+        let and_batch = match multiple_near(batch_size, fitting * config.learner.count) {
+            near if near == batch_size || near == 0 => String::new(),
+            near => format!(" and learner.batch_size={near}"),
+        };
         format!(
             "fragments.length_steps {} does not divide the time limit of {} steps, at which a fragment ends: where episodes come to it, \
-             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use fragments.length_steps={}",
+             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use fragments.length_steps={fitting}{and_batch}",
             grouped(length as u64),
             grouped(limit as u64),
             grouped(steps),
-            grouped(config.learner.batch_size as u64),
-            limit.div_ceil(of_an_episode)
+            grouped(batch_size as u64),
         )
     })
 }
@@ -241,17 +246,20 @@ mod tests {
 
     #[test]
     fn fragments_that_a_time_limit_cuts_short_are_named() {
-        let ppo = |length, limit| {
+        let of_batch = |length, batch_size, limit| {
             let mut config = Config::for_environment("Pendulum-v1");
             config.algorithm.name = "ppo".into();
-            (config.fragments.length_steps, config.learner.batch_size) = (length, 4 * length);
+            (config.fragments.length_steps, config.learner.batch_size) = (length, batch_size);
             fragments_beyond_the_limit(&config, limit).unwrap_or_default()
         };
+        let ppo = |length, limit| of_batch(length, 4 * length, limit);
         let long = ppo(1_000, Some(200));
         assert!(long.contains("1,000 does not divide the time limit of 200 steps"), "{long}");
         assert!(long.contains("about 800 of the 4,000 steps") && long.ends_with("fragments.length_steps=200"), "{long}");
         let between = ppo(150, Some(200));
         assert!(between.contains("about 400 of the 600 steps") && between.ends_with("fragments.length_steps=100"), "{between}");
+        let with_batch = of_batch(128, 2_048, Some(200));
+        assert!(with_batch.ends_with("use fragments.length_steps=100 and learner.batch_size=2100"), "{with_batch}");
         for (length, limit) in [(200, Some(200)), (100, Some(200)), (32, Some(500)), (1_000, None)] {
             assert_eq!(ppo(length, limit), "", "{length} {limit:?}");
         }

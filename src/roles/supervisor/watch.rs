@@ -52,6 +52,8 @@ pub(super) struct Watched {
     consecutive: u32,
     /// Those of them in a row that the process brought about itself.
     own_faults: u32,
+    /// Whether the living or last process reported an evaluation.
+    pub(super) has_reported: bool,
     restart_at: Option<Instant>,
 }
 
@@ -197,6 +199,7 @@ impl Watched {
             told: String::new(),
             consecutive: 0,
             own_faults: 0,
+            has_reported: false,
             restart_at: None,
         }
     }
@@ -213,6 +216,7 @@ impl Watched {
         self.living = Some(Living { pid, process, stack_file, setting, work_before, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
+        self.has_reported = false;
         Ok(())
     }
 

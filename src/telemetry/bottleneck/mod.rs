@@ -207,7 +207,7 @@ fn failures(period: &Period, context: &Context) -> Option<Diagnosis> {
     }
     let (role, worked) = if actors < learners { ("actors", actors) } else { ("learners", learners) };
     let evidence = format!(
-        "{} in the time judged, of which {role} worked only {}; run.log says how processes failed",
+        "{} in the time judged, and {role} worked for only {} of that time; run.log says how processes failed",
         counted(period.restarts as usize, "death"),
         percent(worked)
     );

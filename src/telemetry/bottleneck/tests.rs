@@ -262,7 +262,7 @@ fn processes_that_keep_failing_are_what_holds_a_run_back() {
     assert_eq!((verdict.bottleneck, settings(&verdict)), (Bottleneck::Failures, Vec::new()));
     assert_eq!(
         verdict.to_string(),
-        "held back by failures: 9 deaths in the time judged, of which actors worked only 7 %; run.log says how processes failed"
+        "held back by failures: 9 deaths in the time judged, and actors worked for only 7 % of that time; run.log says how processes failed"
     );
     let once = judge(&Snapshot { restarts: 1, ..run.clone() }, &context()).to_string();
     assert!(once.contains("1 death in the time judged"), "{once}");

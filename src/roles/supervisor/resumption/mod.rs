@@ -106,7 +106,10 @@ impl Resumption {
         match Self::find(&newest, None, say) {
             // A scheduler may have repeated its command too early.
             Err(ResumeError::Running { folder, pid }) => {
-                say(&format!("{} is under way (process {pid}): a new run begins beside it; `kill {pid}` stops that one", folder.display()));
+                say(&format!(
+                    "{} is under way (process {pid}), so this is a new run beside it; `kill {pid}` stops that one",
+                    folder.display()
+                ));
                 Ok(None)
             }
             // Nothing is left of it.

@@ -83,7 +83,11 @@ impl Session {
             self.notice_checkpoint();
             self.keep_up();
             let living = || self.watched.iter().filter(|watched| watched.living.is_some());
-            let are_evaluators = living().count() > 0 && living().all(|watched| watched.planned.role.evaluates());
+            let evaluates = |watched: &Watched| {
+                let is_closing = self.segment.processes().slot(watched.planned.slot).phase() == Some(Phase::Leaving);
+                watched.planned.role.evaluates() && !is_closing
+            };
+            let are_evaluators = living().count() > 0 && living().all(evaluates);
             self.observer.only_evaluates(leaving.evaluates() && are_evaluators && !self.attachments.has_actors());
             self.observe()?;
         }

@@ -2,7 +2,6 @@
 
 use ipc_channel::TryRecvError;
 
-use super::super::watch::Watched;
 use super::super::weights::UnsavedBest;
 use super::Session;
 use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
@@ -22,8 +21,8 @@ impl Session {
     }
 
     fn evaluated(&mut self, report: EvaluationReport) {
-        // An evaluator that has come so far can work: if it fails later, that is for a new reason.
-        self.watched.iter_mut().filter(|watched| watched.planned.role == Role::Evaluator).for_each(Watched::forgive);
+        let evaluators = self.watched.iter_mut().filter(|watched| watched.planned.role == Role::Evaluator);
+        evaluators.for_each(|watched| watched.has_reported = true);
         let evaluation = Evaluation { wall_s: self.observer.wall_s(), ..report.evaluation };
         if evaluation.is_best {
             let (version, env_steps) = (evaluation.version, evaluation.env_steps);
