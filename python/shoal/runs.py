@@ -128,12 +128,11 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether the supervisor is alive."""
+        """Whether the supervisor is alive, be the run announced here or not."""
         try:
-            _native.supervisor_of(self.folder)
+            return _native.goes_on(self.folder)
         except RunError:
             return False
-        return True
 
     @property
     def text(self) -> str:
@@ -164,7 +163,8 @@ class Run:
         Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone.
 
         `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
-        this process is a fork of the one that has started it.
+        this process is a fork of the one that has started it. If no more than its last weights could not be saved, that
+        is a `RunError` of a run that this process has started; of any other, `summary["losses"]` tells it.
         """
         if not self._wait(timeout):
             raise self._too_late(timeout)
@@ -175,7 +175,7 @@ class Run:
     def stop(self) -> "Run":
         """Ask the run to end, as Ctrl+C does, and wait until its weights are saved. Returns the run.
 
-        `RunError`: its supervisor was killed or is not to be seen from here, or this process is a fork of the one that
+        `RunError`: its supervisor was killed, the run is not announced here, or this process is a fork of the one that
         has started it.
         """
         try:
@@ -200,7 +200,10 @@ class Run:
         return _lines(self.folder / "evaluations.jsonl")
 
     def inspect(self) -> dict[str, Any]:
-        """The output of `shoal inspect --json` for the running run. `RunError`: the run cannot be inspected."""
+        """The output of `shoal inspect --json` for the running run.
+
+        `RunError`: the run cannot be inspected, for instance because it is not announced here.
+        """
         pid, _ = _native.supervisor_of(self.folder)
         command = [sys.executable, "-P", "-m", "shoal", "inspect", str(pid), "--json"]
         result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
@@ -236,20 +239,14 @@ class Run:
     def _wait(self, timeout=None):
         """Wait until the run has ended, `timeout` seconds at most. Returns whether it has ended.
 
-        `RunError`: its supervisor was killed, or the run is not announced here.
+        `RunError`: its supervisor was killed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            try:
-                _native.supervisor_of(self.folder)
-            except RunError:
-                # A run notes its end before it leaves the registry.
-                if self.reason is None:
-                    raise
-                return True
+        while _native.goes_on(self.folder):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
             time.sleep(10 * _POLL_S)
+        return True
 
     def _too_late(self, timeout):
         return TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
@@ -284,7 +281,7 @@ class _OwnRun(Run):
 
     @property
     def is_running(self) -> bool:
-        return self._process.poll() is None if self._is_ours else _native.run_folder(self.pid) is not None
+        return self._process.poll() is None if self._is_ours else super().is_running
 
     @property
     def text(self) -> str:

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::policy::{Policy, statistics};
     #[pymodule_export]
-    use super::program::{default_variables, found_folder, run_folder, run_program, settle, supervisor_of};
+    use super::program::{default_variables, found_folder, goes_on, run_folder, run_program, settle, supervisor_of};
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]

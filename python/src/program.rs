@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use shoal::machine::Host;
 use shoal::machine::python::DEFAULT_VARIABLES;
 use shoal::rendezvous::{Liveliness, Registry};
-use shoal::run_name::RunName;
+use shoal::run_name::{RunName, RunNameError, announced};
 use shoal::segment::system;
 use shoal::shell::word;
 use shoal::telemetry::RunFolder;
@@ -48,6 +48,27 @@ pub(crate) fn run_folder(pid: u32) -> Option<String> {
 #[pyfunction]
 pub(crate) fn found_folder(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
     RunFolder::open(&folder).map(|found| found.path().to_path_buf()).map_err(|error| errors::named(py, "RunError", error.to_string()))
+}
+
+/// Whether the run in `folder` goes on, be it announced here or not; `false`: it has ended. `RunError`: its supervisor was killed, or the
+/// folder is not one of a run.
+#[pyfunction]
+pub(crate) fn goes_on(py: Python<'_>, folder: PathBuf) -> PyResult<bool> {
+    let refused = |words: String| errors::named(py, "RunError", words);
+    let found = RunFolder::open(&folder).map_err(|error| refused(error.to_string()))?;
+    let read = || found.record().map_err(|error| refused(error.to_string()));
+    let record = read()?;
+    // Of a run of another container the registry alone says whether it lives. But a logout may empty or remove the registry, and a run that
+    // was started with another XDG_RUNTIME_DIR is in another one.
+    let lives = match Registry::existing().and_then(|registry| announced(&registry, &found, &record)) {
+        Some(entry) => entry.state == Liveliness::Running,
+        None => record.finished.is_none() && !record.has_lost_its_supervisor(),
+    };
+    // Read once more: the run may have noted its end since.
+    if lives || record.finished.is_some() || read()?.finished.is_some() {
+        return Ok(lives);
+    }
+    Err(refused(RunNameError::Killed { folder: word(&folder), pid: record.supervisor_pid }.to_string()))
 }
 
 /// The process id of the supervisor of the run in `folder`, and whether it means the same process here as where the run was started: a run

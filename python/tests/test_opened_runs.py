@@ -54,6 +54,25 @@ def test_a_run_of_another_process_is_watched_and_stopped(started):
     assert (found.folder / "weights/last.safetensors").exists()
 
 
+def test_a_run_that_is_not_announced_here_goes_on_and_is_waited_for(started, folder, monkeypatch):
+    found = shoal.Run()
+    # A file: as after a logout, there can be no registry.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(found.folder / "run.json"))
+    assert found.is_running
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "elsewhere"))
+    assert found.is_running and "running" in repr(found)
+    with pytest.raises(TimeoutError):
+        found.wait(timeout=0.1)
+    for ask in (found.stop, found.inspect):
+        with pytest.raises(shoal.RunError, match="not announced here"):
+            ask()
+    to_come = iter(found.metrics(follow=True))
+    lines = [next(to_come)]
+    started.send_signal(signal.SIGINT)
+    assert found.wait().reason == "interrupted" and not found.is_running
+    assert [*lines, *to_come] == list(found.metrics())
+
+
 def test_a_run_whose_supervisor_was_killed_neither_goes_on_nor_has_ended(started):
     found = shoal.Run()
     os.kill(started.pid, signal.SIGKILL)

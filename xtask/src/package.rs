@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::lock::SetupLock;
+use crate::processor::Processor;
 use crate::report::{duration, say};
 use crate::virtual_environment::{self, INSTALLED, interpreter, is_complete, runs};
 use crate::workspace;
@@ -127,11 +128,23 @@ pub(crate) fn command(programs: &Path, program: &str) -> Command {
     command
 }
 
-/// The workspace's target folder.
+/// The workspace's target folder: what `CARGO_TARGET_DIR` names, or else the one that this program was built in, since cargo's own settings
+/// may name one too.
 pub(crate) fn target(root: &Path) -> PathBuf {
-    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    // Absolute, because a command that is given it may run in another folder.
-    chosen.map_or_else(|| root.join("target"), |folder| std::path::absolute(&folder).unwrap_or(folder))
+    match std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from) {
+        // Absolute, because a command that is given it may run in another folder.
+        Some(folder) => std::path::absolute(&folder).unwrap_or(folder),
+        None => std::env::current_exe().ok().and_then(|program| target_of(&program)).unwrap_or_else(|| root.join("target")),
+    }
+}
+
+/// The target folder in which cargo has built `program`; `None` if the program does not lie where cargo puts it.
+fn target_of(program: &Path) -> Option<PathBuf> {
+    let profile = program.parent().filter(|folder| folder.ends_with("debug") || folder.ends_with("release"))?;
+    // If cargo's settings name a processor, there is a folder for it.
+    let outer = profile.parent()?;
+    let target = if outer.ends_with(Processor::HOST.target()) { outer.parent()? } else { outer };
+    Some(target.to_path_buf())
 }
 
 #[cfg(test)]
@@ -149,6 +162,18 @@ mod tests {
         }
         assert!(variables.contains(&(OsStr::new("PIP_USER"), Some(OsStr::new("0")))));
         assert!(variables.iter().any(|(name, value)| *name == "VIRTUAL_ENV" && value.is_some()));
+    }
+
+    #[test]
+    fn the_target_folder_is_the_one_that_cargo_has_built_this_program_in() {
+        let processor = Processor::HOST.target();
+        for program in ["debug/xtask".to_owned(), "release/xtask".to_owned(), format!("{processor}/debug/xtask")] {
+            let target = Path::new("/large/built");
+            assert_eq!(target_of(&target.join(&program)).as_deref(), Some(target), "{program}");
+        }
+        for elsewhere in ["/usr/local/bin/xtask", "/large/built/debug/deps/xtask-0123456789abcdef", "xtask"] {
+            assert_eq!(target_of(Path::new(elsewhere)), None, "{elsewhere}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 
 use crate::distribution::{Tool, install_command};
 use crate::libtorch::{Devices, Profile};
+use crate::processor::Processor;
 use crate::python::{self, Environments};
 use crate::{libtorch, package, report::say, workspace};
 
@@ -20,9 +21,31 @@ use crate::{libtorch, package, report::say, workspace};
 const SETUP_BYTES: u64 = 1_500_000_000;
 /// Room for the set-up with the libraries for GPUs: 6 GB at the highest point.
 const CUDA_SETUP_BYTES: u64 = 6_500_000_000;
-/// The profiles of cargo, each with its folder in the target folder and the room for what is built there: 1.9 GB were measured for
-/// `train`, and 6.4 GB, without incremental files, for `test`.
-const BUILDS: [(Profile, &str, u64); 2] = [(Profile::Release, "release", 2_000_000_000), (Profile::Dev, "debug", 7_000_000_000)];
+/// What is built in each profile: 1.9 GB were measured for `train`, and 6.4 GB, without incremental files, for `test`.
+const BUILDS: [Build; 2] = [
+    Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/supervisor"] },
+    // The tests build the program long before all is built; the documentation comes last, and needs no program.
+    Build { profile: Profile::Dev, folder: "debug", bytes: 7_000_000_000, last: &["debug/supervisor", "doc/shoal/index.html"] },
+];
+
+/// What is built in one profile of cargo.
+struct Build {
+    profile: Profile,
+    /// Its folder in the target folder.
+    folder: &'static str,
+    /// The room it takes.
+    bytes: u64,
+    /// Files in the target folder that are all there once everything is built.
+    last: &'static [&'static str],
+}
+
+impl Build {
+    /// Whether nothing is left to build in `target`. What was built for a processor by its name lies in a folder of that name.
+    fn is_complete(&self, target: &Path) -> bool {
+        let holds_all = |folder: &Path| self.last.iter().all(|file| folder.join(file).exists());
+        holds_all(target) || holds_all(&target.join(Processor::HOST.target()))
+    }
+}
 
 /// The outcome of one check.
 pub(crate) struct Check {
@@ -155,13 +178,14 @@ fn space_in(root: &Path, target: &Path, profiles: &[Profile], unfetched_bytes: u
     space("disk space for what is still to be built and fetched", target, unbuilt_bytes(target, profiles) + fetched_bytes)
 }
 
-/// What is not built yet of these `profiles` in `target`, estimated from the size of what is.
+/// What is not built yet of these `profiles` in `target`: nothing of a complete one, and of another what its size leaves of the estimate.
 fn unbuilt_bytes(target: &Path, profiles: &[Profile]) -> u64 {
-    let (wanted, others): (Vec<_>, Vec<_>) = BUILDS.into_iter().partition(|(profile, ..)| profiles.contains(profile));
+    let is_unbuilt = |build: &Build| profiles.contains(&build.profile) && !build.is_complete(target);
+    let (unbuilt, others): (Vec<_>, Vec<_>) = BUILDS.into_iter().partition(is_unbuilt);
     // What was built for a processor by its name lies in another folder, and counts too.
-    let others_bytes: u64 = others.into_iter().map(|(_, folder, _)| taken_bytes(&target.join(folder))).sum();
+    let others_bytes: u64 = others.into_iter().map(|build| taken_bytes(&target.join(build.folder))).sum();
     let built_bytes = taken_bytes(target).saturating_sub(others_bytes);
-    wanted.into_iter().map(|(.., bytes)| bytes).sum::<u64>().saturating_sub(built_bytes)
+    unbuilt.into_iter().map(|build| build.bytes).sum::<u64>().saturating_sub(built_bytes)
 }
 
 /// Whether so many bytes are free where `folder` is, or will be.
@@ -262,6 +286,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_built_completely_needs_no_room_however_small_it_is() {
+        for folder in ["", Processor::HOST.target()] {
+            let target = tempfile::tempdir().unwrap();
+            let needs_room = || [Profile::Release, Profile::Dev].map(|profile| unbuilt_bytes(target.path(), &[profile]) > 0);
+            for (file, expected) in [
+                ("release/supervisor", [false, true]),
+                // The tests have begun, and most is still to be built.
+                ("debug/supervisor", [false, true]),
+                ("doc/shoal/index.html", [false, false]),
+            ] {
+                let path = target.path().join(folder).join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+                assert_eq!(needs_room(), expected, "{folder} {file}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_fetched_to_the_disk_of_the_build_needs_room_beside_it() {
         let root = tempfile::tempdir().unwrap();
         let needed = |unfetched_bytes| {
@@ -274,7 +317,7 @@ mod tests {
     #[test]
     fn the_readme_names_the_room_that_is_asked_for() {
         let readme = std::fs::read_to_string(workspace::root().join("README.md")).unwrap();
-        let [(.., release), (.., development)] = BUILDS;
+        let [release, development] = BUILDS.map(|build| build.bytes);
         for (bytes, words) in [
             (SETUP_BYTES, "GB while they are fetched"),
             (release, "GB for `cargo xtask train`"),

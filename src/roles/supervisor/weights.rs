@@ -31,7 +31,7 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
     match saved {
         Ok(true) => return true,
         Ok(false) => sinks.lose("the last weights, which could not be written".into()),
-        Err(error) => sinks.event(&format!("the last weights could not be saved: {error}")),
+        Err(error) => sinks.lose(format!("the last weights, which could not be saved: {error}")),
     }
     false
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn last_weights_that_are_damaged_are_lost_and_not_nothing_to_save() {
+    fn last_weights_that_have_diverged_or_are_damaged_are_lost_and_not_nothing_to_save() {
         let root = tempfile::tempdir().unwrap();
         let text = "[environment]\nid = \"CartPole-v1\"\n[network]\nhidden = [4]\n[replay]\ncapacity = 1_000\n";
         let prepared = Prepared::new(Config::parse(text, "test", &[]).unwrap(), &Catalogue::default()).unwrap();
@@ -183,10 +183,13 @@ mod tests {
         let board = segment.parameter_board();
         board.publish(&[&vec![0.5; board.len()]], [1; 4]);
         assert!(save_last(&prepared, &segment, &mut sinks) && sinks.folder().last_weights().is_file());
+        board.publish(&[&vec![f32::NAN; board.len()]], [2; 4]);
+        assert!(!save_last(&prepared, &segment, &mut sinks), "no file holds such numbers");
         // The version stays, and of no buffer is it the mark.
         segment.words(Region::Parameters)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         assert!(!save_last(&prepared, &segment, &mut sinks));
         let losses = sinks.finish(StopReason::StepLimit, &Snapshot::default()).losses;
-        assert!(matches!(losses.as_slice(), [loss] if loss.contains("the last weights") && loss.contains("damaged")), "{losses:?}");
+        assert!(losses.iter().all(|loss| loss.starts_with("the last weights, which ")), "{losses:?}");
+        assert!(matches!(losses.as_slice(), [diverged, damaged] if diverged.contains("NaN") && damaged.contains("damaged")), "{losses:?}");
     }
 }
