@@ -120,7 +120,8 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
         };
         format!(
             "fragments.length_steps {} does not divide the time limit of {} steps, at which a fragment ends: where episodes come to it, \
-             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use fragments.length_steps={fitting}{and_batch}",
+             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use \
+             fragments.length_steps={fitting}{and_batch}",
             grouped(length as u64),
             grouped(limit as u64),
             grouped(steps),

@@ -103,7 +103,8 @@ impl Session {
         let was_leaving = slot.phase() == Some(Phase::Leaving);
         let is_own_fault = death.is_own_fault() || death.ending.is_orderly() && !was_leaving;
         let has_made_progress = self.watched[index].has_reported || has_made_progress(planned.role, work, death.setting);
-        // What kills a process that works, such as want of memory, is still given time to pass, and a setting on trial answers for failures.
+        // What kills a process that works, such as want of memory, is still given time to pass, and a setting on trial
+        // answers for its failures.
         if is_own_fault && has_made_progress && !self.is_on_trial() {
             self.watched[index].forgive();
         }
