@@ -219,7 +219,7 @@ fn the_plan_names_an_observation_outside_of_its_space_once() {
     };
     let beyond = plan("observe beyond");
     assert_eq!(beyond.matches("observation[").count(), 1, "{beyond}");
-    assert!(beyond.contains("observation[1] = 5 in its first step, and its observation space allows -1 to 1 there"), "{beyond}");
+    assert!(beyond.contains("observation[1] = 5.0 in its first step, and its observation space allows -1.0 to 1.0 there"), "{beyond}");
     assert!(!plan("behave").contains("observation space"), "{}", plan("behave"));
 }
 
