@@ -38,8 +38,8 @@ impl Config {
         self.algorithm.name == "appo"
     }
 
-    /// Whether PPO and APPO learn the value with a network of its own. Convolutions are shared: two of them would take
-    /// twice as long. Elsewhere the value's gradient, whose size is that of returns, would drown the policy's in
+    /// Whether PPO and APPO learn the value with a network of its own. Convolutions are shared: two networks would
+    /// compute them twice. Elsewhere the value's gradient, whose size is that of returns, would drown the policy's in
     /// the shared layers (docs/ppo.md has what was measured).
     pub fn separates_value(&self) -> bool {
         self.network.separate_value.unwrap_or(self.network.convolutions.is_empty())
