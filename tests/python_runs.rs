@@ -159,6 +159,33 @@ fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
 }
 
 #[test]
+fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_without() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    for changes in [["actor.count=1", "evaluator.interval_ms=10"], ["actor.count=0", "evaluator.synchronous_interval_steps=200"]] {
+        let mut run = start(&[
+            "environment.id=python:shapes:Rewarded",
+            &python_path,
+            r#"environment.keyword_arguments={"reward": 7}"#,
+            r#"environment.evaluation_arguments={"reward": 1}"#,
+            "run.stop_env_steps=600",
+            changes[0],
+            changes[1],
+        ]);
+        assert!(run.wait().success(), "{}", run.output());
+        let trained = run.metrics().pop().unwrap();
+        assert_eq!(trained["train_return_mean"], 7.0, "{trained}");
+        let evaluations = run.evaluations();
+        let kinds = ["routine", "confirmation"];
+        assert!(kinds.iter().all(|kind| evaluations.iter().any(|line| line["kind"] == *kind)), "{evaluations:?}");
+        assert!(evaluations.iter().all(|line| line["return_mean"] == 1.0), "{evaluations:?}");
+        let folder = run.run_folder();
+        let played = run.ask("evaluate", &["--json", "--episodes", "2", folder.to_str().unwrap()]);
+        assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0]), "{played}");
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_hung() {
     // All episodes end in the same step of the actor's, whose resets take twice as long as it may be silent.
     let mut run = start_faulty("reset slowly", "", &["actor.environments=8", "machine.hang_timeout_s=3"]);

@@ -171,6 +171,28 @@ fn arguments_that_were_written_for_another_environment_are_remarked_on() {
     for changes in [&["environment.id=python:shapes:Shown", "environment.keyword_arguments={}"][..], &[]] {
         assert!(!is_remarked_on(&check(changes)), "{}", check(changes));
     }
+    std::fs::write(&config, "environment.id = \"python:shapes:make_limited\"\nenvironment.evaluation_arguments = '{\"steps\": 9}'\n")
+        .unwrap();
+    let refused = check(&["environment.id=python:shapes:Shown"]);
+    let remark = "task.toml:2:36) were written for another environment; set environment.evaluation_arguments too";
+    assert!(refused.contains("TypeError") && refused.contains(remark), "{refused}");
+}
+
+#[test]
+fn an_environment_that_cannot_be_evaluated_in_is_told_at_the_arguments_for_that() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let rewarded = ["environment.id=python:shapes:Rewarded", &python_path, r#"environment.keyword_arguments={"reward": 7}"#];
+    let native = ["environment.id=CartPole-v1"];
+    for (task, arguments, told) in [
+        (&rewarded[..], r#"{"numbers": 3}"#, "has 3 observed values"),
+        (&rewarded[..], r#"{"price": 1}"#, "TypeError"),
+        (&rewarded[..], "[1]", "no JSON object"),
+        (&native[..], r#"{"gravity": 9.8}"#, "takes no keyword arguments"),
+    ] {
+        let arguments = format!("environment.evaluation_arguments={arguments}");
+        let refused = refusal(&[task, &[&*arguments]].concat());
+        assert!(refused.starts_with("error: --set environment.evaluation_arguments=") && refused.contains(told), "{refused}");
+    }
 }
 
 /// The environment of `faulty.py` that fails as `how` says in its first step.

@@ -142,7 +142,7 @@ def _changes(tables):
 def _assignments(table):
     lines = []
     for key, value in table.items():
-        if key == "keyword_arguments" and isinstance(value, Mapping):
+        if key in ("keyword_arguments", "evaluation_arguments") and isinstance(value, Mapping):
             # The program takes the arguments of an environment as JSON.
             value = json.dumps(value, default=_plain)
         lines.append(f"{key}={_toml(value)}")

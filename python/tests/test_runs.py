@@ -355,7 +355,7 @@ def test_arguments_of_an_environment_are_a_dictionary(folder):
     run = shoal.train(
         "python:task:Corridor",
         algorithm="dqn",
-        environment={"keyword_arguments": {"length": 4}},
+        environment={"keyword_arguments": {"length": 4}, "evaluation_arguments": {"length": 4}},
         run={"stop_env_steps": 100},
         quiet=True,
     )

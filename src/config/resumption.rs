@@ -16,6 +16,7 @@ const FIXED: &[&str] = &[
     "run.folder",
     "environment.id",
     "environment.keyword_arguments",
+    "environment.evaluation_arguments",
     "environment.frame_stack",
     "environment.frames_per_observation",
     "algorithm.name",
@@ -82,7 +83,8 @@ pub fn changes_that_do_not_fit(before: &Config, after: &Config) -> Vec<String> {
 fn means_the_same(path: &str, one: &Value, other: &Value) -> bool {
     let json = |value: &Value| serde_json::from_str::<serde_json::Value>(value.as_str()?).ok();
     let is_same_json = || json(one).is_some_and(|arguments| json(other) == Some(arguments));
-    is_same(one, other) || path == "environment.keyword_arguments" && is_same_json()
+    let is_json = ["environment.keyword_arguments", "environment.evaluation_arguments"].contains(&path);
+    is_same(one, other) || is_json && is_same_json()
 }
 
 /// The settings, as `TABLE.KEY=VALUE`, in which a run with `learned` differs from one with `begins` that is to begin
@@ -151,14 +153,16 @@ mod tests {
     #[test]
     fn what_is_written_otherwise_and_means_the_same_is_no_change() {
         let config = |arguments: &str, rate: &str| {
-            let text = format!("[environment]\nid = \"python:a:A\"\nkeyword_arguments = '{arguments}'\n[own]\nrate = {rate}\n");
+            let keys = format!("id = \"python:a:A\"\nkeyword_arguments = '{arguments}'\nevaluation_arguments = '{arguments}'");
+            let text = format!("[environment]\n{keys}\n[own]\nrate = {rate}\n");
             Config::parse(&text, "mine.toml", &[]).unwrap().config
         };
         let before = config(r#"{"a": 1, "b": [2]}"#, "1");
         assert_eq!(changes_that_do_not_fit(&before, &config(r#"{"b":[2],"a":1}"#, "1.0")), Vec::<String>::new());
-        let differ = ["environment.keyword_arguments", "own.rate"];
+        let differ = ["environment.evaluation_arguments", "environment.keyword_arguments", "own.rate"];
         assert_eq!(changes_that_do_not_fit(&before, &config(r#"{"a": 1, "b": [3]}"#, "1.5")), differ);
-        let typed = [r#"environment.keyword_arguments={"b":[2],"a":1}"#.to_owned(), "own.rate=1.0".to_owned()];
+        let arguments = ["keyword_arguments", "evaluation_arguments"].map(|key| format!(r#"environment.{key}={{"b":[2],"a":1}}"#));
+        let typed = [&arguments[..], &["own.rate=1.0".to_owned()]].concat();
         assert_eq!(overrides_that_do_not_fit(&before, &typed), Vec::<String>::new());
     }
 

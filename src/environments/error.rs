@@ -150,7 +150,7 @@ pub enum EnvironmentError {
         reason: String,
     },
     /// Keyword arguments for an environment that has none.
-    #[error("`{id}` takes no keyword arguments, and was given {given}; leave environment.keyword_arguments at {{}}")]
+    #[error("`{id}` takes no keyword arguments, and was given {given}; leave them out")]
     TakesNoArguments {
         /// Environment.
         id: String,
@@ -158,7 +158,7 @@ pub enum EnvironmentError {
         given: String,
     },
     /// A keyword argument that the environment does not have.
-    #[error("`{id}` takes no argument `{key}` in environment.keyword_arguments{suggestion}; it takes {known}")]
+    #[error("`{id}` takes no argument `{key}`{suggestion}; it takes {known}")]
     UnknownArgument {
         /// Environment.
         id: String,
@@ -170,7 +170,7 @@ pub enum EnvironmentError {
         known: Box<str>,
     },
     /// A keyword argument that the environment has, of a value that it cannot take.
-    #[error("`{id}` cannot take {key} = {value} in environment.keyword_arguments: give {expected}")]
+    #[error("`{id}` cannot take {key} = {value}: give {expected}")]
     InvalidArgument {
         /// Environment.
         id: String,

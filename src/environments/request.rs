@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use super::{EnvironmentError, EnvironmentSpec};
 
 /// How long an environment may take to be made, unless somebody says otherwise.
@@ -62,11 +64,28 @@ impl EnvironmentRequest {
         }
     }
 
-    /// The keyword arguments, or the refusal of a text that is no JSON object.
-    pub(super) fn arguments(&self) -> Result<serde_json::Map<String, serde_json::Value>, EnvironmentError> {
-        serde_json::from_str(&self.keyword_arguments)
-            .map_err(|error| EnvironmentError::KeywordArguments { text: self.keyword_arguments.clone(), reason: error.to_string() })
+    /// The same request with the arguments `others`, a JSON object, instead of those of the same names, and beside the rest.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::KeywordArguments`]: `others`, or the arguments of the request, are no JSON object.
+    pub fn with_arguments(self, others: &str) -> Result<Self, EnvironmentError> {
+        let others = object(others)?;
+        if others.is_empty() {
+            return Ok(self);
+        }
+        let mut arguments = self.arguments()?;
+        arguments.extend(others);
+        Ok(Self { keyword_arguments: Value::Object(arguments).to_string(), ..self })
     }
+
+    /// The keyword arguments, or the refusal of a text that is no JSON object.
+    pub(super) fn arguments(&self) -> Result<Map<String, Value>, EnvironmentError> {
+        object(&self.keyword_arguments)
+    }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, EnvironmentError> {
+    serde_json::from_str(text).map_err(|error| EnvironmentError::KeywordArguments { text: text.to_owned(), reason: error.to_string() })
 }
 
 #[cfg(test)]
@@ -82,5 +101,14 @@ mod tests {
         assert_eq!(refusal(" {} "), "");
         assert!(refusal("[1]").contains("no JSON object"), "{}", refusal("[1]"));
         assert!(refusal("{\"gravity\": 1}").contains("takes no keyword arguments"), "{}", refusal("{\"gravity\": 1}"));
+    }
+
+    #[test]
+    fn other_arguments_replace_those_of_their_names_and_leave_the_rest() {
+        let request = EnvironmentRequest { keyword_arguments: r#"{"a": 1, "b": [0.1]}"#.into(), ..EnvironmentRequest::new("python:a:A") };
+        let with = |others: &str| request.clone().with_arguments(others).map(|request| request.keyword_arguments);
+        assert_eq!(with(r#"{"a": null, "c": "d"}"#).unwrap(), r#"{"a":null,"b":[0.1],"c":"d"}"#);
+        assert_eq!(with("{ }").unwrap(), request.keyword_arguments, "as they were written");
+        assert!(with("[1]").unwrap_err().to_string().contains("\"[1]\" are no JSON object"));
     }
 }

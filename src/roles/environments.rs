@@ -36,6 +36,15 @@ pub fn request(config: &Config) -> EnvironmentRequest {
     }
 }
 
+/// The environment that the configuration asks for, to evaluate or show the agent in.
+///
+/// # Errors
+/// `environment.evaluation_arguments`, or the arguments that they go with, are no JSON object.
+pub fn evaluation_request(config: &Config) -> Result<EnvironmentRequest, EnvironmentError> {
+    let request = EnvironmentRequest { purpose: Purpose::Evaluation, ..request(config) };
+    request.with_arguments(&config.environment.evaluation_arguments)
+}
+
 /// The environment of this program that is the same task as Gymnasium's of this `id`, and is stepped without Python.
 pub fn without_python(id: &str) -> Option<&'static str> {
     let task = id.strip_prefix("gymnasium:")?;
@@ -72,7 +81,11 @@ pub(super) fn make(
     look: Look<'_>,
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
     let drawn = !matches!(look, Look::Never);
-    let request = EnvironmentRequest { purpose, drawn, ..request(config) };
+    let request = match purpose {
+        Purpose::Training => request(config),
+        Purpose::Evaluation => evaluation_request(config)?,
+    };
+    let request = EnvironmentRequest { drawn, ..request };
     let environment = delayed(catalogue.environments().make(&request)?, config.environment.step_delay_us);
     let environment = match purpose {
         Purpose::Training => environment,
@@ -163,6 +176,16 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         resolve(&mut config, Path::new("configs/x.toml")).unwrap();
         assert_eq!(config, Config::for_environment("CartPole-v1"));
+    }
+
+    #[test]
+    fn an_agent_is_evaluated_with_the_arguments_for_that_and_trained_without_them() {
+        let mut config = Config::for_environment("python:task:Task");
+        config.environment.keyword_arguments = r#"{"shaped":true,"size":3}"#.into();
+        config.environment.evaluation_arguments = r#"{"shaped": false}"#.into();
+        let (training, evaluation) = (request(&config), evaluation_request(&config).unwrap());
+        assert_eq!((training.purpose, &*training.keyword_arguments), (Purpose::Training, r#"{"shaped":true,"size":3}"#));
+        assert_eq!((evaluation.purpose, &*evaluation.keyword_arguments), (Purpose::Evaluation, r#"{"shaped":false,"size":3}"#));
     }
 
     #[test]

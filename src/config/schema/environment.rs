@@ -16,6 +16,11 @@ table! {
         /// take none; `docs/atari.md` lists those of games of the Atari 2600.
         keyword_arguments: String = "{}".to_owned(),
             Limits::Text { form: "a JSON object in quotes, such as '{\"gravity\": 9.8}'", accepts: |_| true }, "";
+        /// Arguments that replace those of `keyword_arguments`, or join them, where the agent is evaluated or shown
+        /// instead of trained: `'{"shaped": false}'` leaves out of scores what makes rewards easier to learn from.
+        /// Observations and actions are the same with them.
+        evaluation_arguments: String = "{}".to_owned(),
+            Limits::Text { form: "a JSON object in quotes, such as '{\"shaped\": false}'", accepts: |_| true }, "";
         /// The Python whose packages `atari:`, `gymnasium:` and `python:` environments use, as the path of its
         /// program. Empty: the Python of `VIRTUAL_ENV`, else of `.venv` in the checkout, else `python3` on `PATH`.
         python: String = String::new(), Limits::Text { form: "the path of a Python interpreter, or \"\"", accepts: |_| true }, "";

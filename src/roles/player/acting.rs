@@ -57,7 +57,7 @@ impl ObservedEnvironment {
         if let Some(spaces) = metadata.spaces.as_ref().filter(|spaces| spaces.fit(network)) {
             return Ok(Self { spec: spec_of(&metadata.environment, spaces), frames: spaces.frames });
         }
-        let examined = catalogue.environments().examine(&environments::request(&saved.config))?;
+        let examined = catalogue.environments().examine(&environments::evaluation_request(&saved.config)?)?;
         let options = environments::observation_options(catalogue, &saved.config);
         let spec = options.spec(&examined.spec)?;
         // Frames are not told apart any more in floats.

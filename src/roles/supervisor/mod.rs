@@ -62,6 +62,10 @@ use crate::segment::SegmentError;
 use crate::segment::layout::MAX_TRANSITION_WORDS;
 use crate::telemetry::{self, Console, TelemetryError, fault_of};
 
+/// The keys of the arguments of an environment, and of those with which the agent is evaluated and shown.
+const KEYWORD_ARGUMENTS: &str = "environment.keyword_arguments";
+const EVALUATION_ARGUMENTS: &str = "environment.evaluation_arguments";
+
 /// How long the kernel may take to free the memory of a killed run that goes on, and the time between two looks.
 const FREEING_PATIENCE: Duration = Duration::from_secs(5);
 const FREEING_PAUSE: Duration = Duration::from_millis(50);
@@ -158,6 +162,7 @@ impl Prepared {
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
+        check_evaluation(&loaded, catalogue, &environment)?;
         let ranges = fitting::ranges(&loaded.config, cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let build = |device: &str| {
@@ -200,7 +205,8 @@ impl Prepared {
 
     /// What there is to say of settings of `loaded` that were written for another environment.
     pub fn remarks_on_another_environment(loaded: &Loaded) -> impl Iterator<Item = String> {
-        remark_on_goal(loaded).into_iter().chain(remark_on_arguments(loaded))
+        let of_arguments = [KEYWORD_ARGUMENTS, EVALUATION_ARGUMENTS].into_iter().filter_map(move |key| remark_on_arguments(loaded, key));
+        remark_on_goal(loaded).into_iter().chain(of_arguments)
     }
 
     /// The algorithm, for whoever does not ask on which device it computes.
@@ -294,7 +300,8 @@ impl Prepared {
         {
             plan.remark(remark);
         }
-        if let Some(id) = environments::without_python(&config.environment.id).filter(|_| config.environment.keyword_arguments == "{}") {
+        let arguments = [&config.environment.keyword_arguments, &config.environment.evaluation_arguments];
+        if let Some(id) = environments::without_python(&config.environment.id).filter(|_| arguments.iter().all(|text| *text == "{}")) {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }
         let learns_from_bytes =
@@ -369,12 +376,32 @@ fn remark_on_goal(loaded: &Loaded) -> Option<String> {
     Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
 }
 
-/// The arguments of the environment, if they were written for another one.
-fn remark_on_arguments(loaded: &Loaded) -> Option<String> {
-    let Difference { value, place, .. } = loaded.written_for_another_environment("environment.keyword_arguments")?;
-    Some(format!(
-        "the arguments {value} ({place}) were written for another environment; set environment.keyword_arguments too, or to \"{{}}\""
-    ))
+/// The arguments of the environment at `key`, if they were written for another one.
+fn remark_on_arguments(loaded: &Loaded, key: &str) -> Option<String> {
+    let Difference { value, place, .. } = loaded.written_for_another_environment(key)?;
+    Some(format!("the arguments {value} ({place}) were written for another environment; set {key} too, or to \"{{}}\""))
+}
+
+/// Refuse `environment.evaluation_arguments` with which the environment cannot be used, or is not what the agent acts in when it is
+/// trained, which is `environment`.
+fn check_evaluation(loaded: &Loaded, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<(), SupervisorError> {
+    let config = &loaded.config;
+    let examine = || -> Result<Option<EnvironmentSpec>, EnvironmentError> {
+        let request = environments::evaluation_request(config)?;
+        if request.keyword_arguments == config.environment.keyword_arguments {
+            return Ok(None);
+        }
+        let examined = catalogue.environments().examine(&request)?;
+        environments::observation_options(catalogue, config).spec(&examined.spec).map(Some)
+    };
+    // Without these arguments it was examined already.
+    let found = examine().map_err(|error| refuse_environment(loaded, EVALUATION_ARGUMENTS, EVALUATION_ARGUMENTS, &error))?;
+    let planned = environments::spaces(environment);
+    let Some(found) = found.map(|found| environments::spaces(&found)).filter(|found| *found != planned) else { return Ok(()) };
+    let id = &environment.id;
+    let text =
+        format!("`{id}` has {found} with these arguments, and {planned} in training; leave out those that change observations or actions");
+    Err(refuse(loaded.error_at(EVALUATION_ARGUMENTS, text)))
 }
 
 /// An error of the environment, blamed on the key that it is about.
@@ -383,13 +410,18 @@ fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorErr
         EnvironmentError::KeywordArguments { .. }
         | EnvironmentError::TakesNoArguments { .. }
         | EnvironmentError::UnknownArgument { .. }
-        | EnvironmentError::InvalidArgument { .. } => "environment.keyword_arguments",
+        | EnvironmentError::InvalidArgument { .. } => KEYWORD_ARGUMENTS,
         EnvironmentError::FramesDoNotDivide { .. } => "environment.frames_per_observation",
         _ => "environment.id",
     };
+    refuse_environment(loaded, key, KEYWORD_ARGUMENTS, error)
+}
+
+/// An error of the environment at `key`, and whether the arguments at `arguments` were written for another one.
+fn refuse_environment(loaded: &Loaded, key: &str, arguments: &str, error: &EnvironmentError) -> SupervisorError {
     // A constructor says that it takes no such argument, but not who gave it.
     let remark = match error {
-        EnvironmentError::Python { during: Moment::Construction, .. } => remark_on_arguments(loaded),
+        EnvironmentError::Python { during: Moment::Construction, .. } => remark_on_arguments(loaded, arguments),
         _ => None,
     };
     refuse(loaded.error_at(key, remark.map_or_else(|| error.to_string(), |remark| format!("{error}\n{remark}"))))

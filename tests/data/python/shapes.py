@@ -85,6 +85,18 @@ class LaterIndices(Shown):
         return self.observation, float(action), False, False, {}
 
 
+class Rewarded(Shown):
+    """Every episode is one step, for which there is the `reward`. Observes so many numbers."""
+
+    def __init__(self, reward, numbers=2):
+        self.reward = reward
+        self.observation_space = Box(-1.0, 1.0, (numbers,), numpy.float32)
+        self.observation = numpy.zeros(numbers, numpy.float32)
+
+    def step(self, action):
+        return self.observation, float(self.reward), True, False, {}
+
+
 class KeepsActions(Shown):
     """The reward is the difference from the action before, which is kept without a copy."""
 
