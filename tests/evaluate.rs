@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 use assert_cmd::Command;
-use run_support::{said, start, start_preset, told, under};
+use run_support::{Supervised, said, start, start_preset, told, under};
 use serde_json::Value;
+use shoal::checkpoint::RunCheckpoint;
 
 fn evaluate(arguments: &[&str]) -> (bool, String, String) {
     evaluate_in(Path::new("."), arguments)
@@ -202,6 +203,35 @@ fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["instead_of_best"], true);
     let (_, out, _) = evaluate(&[folder.to_str().unwrap(), "--episodes", "2", "--weights", "last"]);
     assert!(!out.contains("the last ones"), "they were asked for: {out}");
+}
+
+#[test]
+fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
+    let mut run = start(&["checkpoint.interval_s=0.2", "checkpoint.keep_last=1000", "evaluator.interval_ms=10"]);
+    run.wait_for_evaluations("the best weights", |lines| lines.iter().any(|line| line["is_best"] == true));
+    let before = run.look_for("a checkpoint", |run| Some(run.checkpoints().len()).filter(|&count| count > 0));
+    let folder = run.run_folder();
+    let arguments = [folder.to_str().unwrap(), "--weights", "last", "--episodes", "3"];
+    let play = |run: &Supervised| -> Value {
+        let output = run.program("evaluate").args(arguments).arg("--json").output().unwrap();
+        serde_json::from_str(&told(&output)).unwrap()
+    };
+    let played = play(&run);
+    let number = played["checkpoint"].as_u64().unwrap() as usize;
+    assert!(number >= before, "there were {before} before: {played}");
+    let checkpoint = RunCheckpoint::open(&run.checkpoints()[number - 1]).unwrap();
+    assert!(played["environment_steps"].as_u64() <= Some(checkpoint.manifest().env_steps), "{played}");
+    assert!(played["weights"].as_str().unwrap().ends_with(checkpoint.path().file_name().unwrap().to_str().unwrap()), "{played}");
+    let text = run.ask("evaluate", &arguments);
+    assert!(text.contains("weights     those of checkpoint ") && text.contains(" environment steps: the last ones are not"), "{text}");
+
+    // The last weights are published when the run ends, and its last checkpoint is written after that.
+    run.end_by(nix::sys::signal::Signal::SIGINT);
+    let saved = play(&run);
+    std::fs::remove_file(folder.join("weights/last.safetensors")).unwrap();
+    let taken = play(&run);
+    assert!(saved["checkpoint"].is_null() && taken["checkpoint"].is_number(), "{saved} {taken}");
+    assert!(["updates", "environment_steps", "returns"].iter().all(|key| saved[key] == taken[key]), "{saved} {taken}");
 }
 
 #[test]

@@ -33,8 +33,9 @@ def load(
     The environment is made only if the file does not say what the policy observes and does: it is old, or its
     observations are bytes that are seen as floats.
 
-    `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. `seed` seeds actions that are
-    drawn at random. `PolicyError`: the file is missing, damaged, or not a file of weights.
+    `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. The last of a run under way
+    are those of its newest checkpoint. `seed` seeds actions that are drawn at random. `PolicyError`: the file is
+    missing, damaged, or not a file of weights, or the run has none yet.
     """
     if weights not in ("best", "last"):
         raise ValueError(f'weights must be "best" or "last", not {weights!r}')
@@ -57,7 +58,7 @@ class Policy:
         self._seed = seed
         self._native = _native.Policy(self._source, weights == "last", seed)
         facts = self._native.facts
-        #: The weights file.
+        #: The weights file, or the folder of the checkpoint.
         self.path: Path = Path(facts["path"])
         #: The id of the environment that it was trained in.
         self.environment: str = facts["environment"]
@@ -126,8 +127,10 @@ class Policy:
     def to_torch(self) -> "TorchPolicy":
         """A `torch.nn.Module` that maps a batch of observations to the same actions. It scales observations itself.
 
-        `PolicyError`: the file holds newer weights by now.
+        `PolicyError`: the file holds newer weights by now, or there is only a checkpoint.
         """
+        if self.path.is_dir():
+            raise PolicyError(f"{self.path} is a checkpoint: its run saves a file of its last weights when it ends")
         _torch()
         from .torch_policy import TorchPolicy
 

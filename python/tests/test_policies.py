@@ -48,6 +48,19 @@ def test_a_policy_knows_how_many_frames_it_sees(folder):
     assert short_run("cartpole_dqn").load().stack == 1
 
 
+def test_the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint(folder):
+    run = short_run("cartpole_dqn")
+    last, best = (run.folder / f"weights/{name}.safetensors" for name in ("last", "best"))
+    saved = run.load("last")
+    last.rename(best)
+    policy = run.load("last")
+    rows = np.random.default_rng(1).uniform(-1, 1, (50, 4)).astype(np.float32)
+    assert policy.path.parent.name == "checkpoints" and policy.updates == saved.updates
+    assert (policy(rows) == saved(rows)).all() and (copy.copy(policy)(rows) == saved(rows)).all()
+    with pytest.raises(shoal.PolicyError, match="is a checkpoint"):
+        policy.to_torch()
+
+
 def test_an_image_whose_channels_come_last_is_refused_with_the_next_step():
     policy = object.__new__(shoal.Policy)
     policy.observation_shape, policy.observation_dtype = (3, 30, 40), np.dtype(np.uint8)

@@ -24,6 +24,7 @@ use super::paced::Paced;
 use super::replay_file::{self, ReplayFile};
 use super::segment_state::SegmentState;
 use super::summed::Summed;
+use super::weights::{PolicyWeights, WeightsMetadata};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
@@ -339,6 +340,22 @@ impl RunCheckpoint {
     /// A file is damaged.
     pub fn learned(&self) -> Result<Learned, CheckpointError> {
         Ok(Learned { path: self.path.clone(), state: self.state()? })
+    }
+
+    /// The policy that learners had published last, whose network is that of `other`, a policy of the same run; `None` before the first
+    /// publication.
+    ///
+    /// # Errors
+    /// A file is damaged, or `other` has another length.
+    pub fn policy(&self, other: PolicyWeights) -> Result<Option<PolicyWeights>, CheckpointError> {
+        let Some((parameter_version, [updates, environment_steps, ..], published)) = self.state()?.published() else { return Ok(None) };
+        let (found, expected) = (published.len(), other.published().len());
+        if found != expected {
+            let problem = format!("the policy in `{STATE}` has {found} numbers, and another of its run {expected}");
+            return Err(CheckpointError::Damaged { path: self.path.clone(), problem });
+        }
+        let metadata = WeightsMetadata { parameter_version, environment_steps, updates, evaluation: None, ..other.metadata };
+        Ok(Some(PolicyWeights::new(other.spec, &published, metadata)))
     }
 
     /// Everything but rows and frames.

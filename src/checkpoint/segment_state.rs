@@ -82,6 +82,11 @@ impl SegmentState {
         })
     }
 
+    /// What learners had published last: its version, its notes and the values. `None` before the first publication.
+    pub(super) fn published(self) -> Option<(u64, [u64; NOTES], Vec<f32>)> {
+        self.parameters.map(|SavedBoard { version, notes, values }| (version, notes, values))
+    }
+
     /// Whether its boards have the lengths of those of `segment`.
     pub(super) fn fits(&self, segment: &Segment) -> bool {
         let fits = |saved: &Option<SavedBoard>, board: Option<FloatBoard<'_>>| {

@@ -160,7 +160,7 @@ mod tests {
         let weights = PolicyWeights { parameters: spec.initialise(1), spec, metadata };
         let mut config = Config::for_environment(environment);
         (config.network.hidden, config.network.dueling) = (vec![8], false);
-        SavedPolicy { path: "policy.safetensors".into(), instead_of_best: false, weights, config }
+        SavedPolicy { path: "policy.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::super::environments;
 use super::super::run::RoleError;
 use crate::algorithms::AlgorithmError;
-use crate::checkpoint::WeightsError;
+use crate::checkpoint::{CheckpointError, WeightsError};
 use crate::config::ConfigErrors;
 use crate::environments::EnvironmentError;
 use crate::telemetry::TelemetryError;
@@ -34,16 +34,19 @@ pub enum PlayError {
         /// Its folder.
         folder: PathBuf,
     },
-    /// The run has saved its best weights and not its last.
+    /// The run has saved its best weights and not its last, and no checkpoint.
     #[error(
-        "the run in {} has not saved its last weights yet: it does when it ends. `--weights best` plays the best so far, and a run \
-         that was killed goes on with `shoal resume`",
+        "the run in {} has not saved its last weights yet, and has no checkpoint to take them from: it saves them when it ends. \
+         `--weights best` plays the best so far, and a run that was killed goes on with `shoal resume`",
         folder.display()
     )]
     NoLastWeights {
         /// Its folder.
         folder: PathBuf,
     },
+    /// The run's newest checkpoint cannot be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The run folder cannot be read.
     #[error(transparent)]
     Folder(#[from] TelemetryError),

@@ -19,14 +19,18 @@ use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
 use crate::environments::video::{FinishedVideo, RecordVideo};
 use crate::environments::{Purpose, VectorEnvironment};
+use crate::readable::grouped;
 use crate::segment::system;
 use crate::telemetry::ReturnStatistics;
 
 /// How well a policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlayedPolicy {
-    /// Weights file; where its path is not UTF-8, nearly.
+    /// Weights file, or the folder of the checkpoint; where its path is not UTF-8, nearly.
     pub weights: String,
+    /// Number of the checkpoint that they were taken from, if they were: their run has not saved its last ones yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<u64>,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
     pub instead_of_best: bool,
     /// Environment.
@@ -35,6 +39,8 @@ pub struct PlayedPolicy {
     pub algorithm: String,
     /// Updates in the weights.
     pub updates: u64,
+    /// Environment steps of their run when they were published.
+    pub environment_steps: u64,
     /// What their run said of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<WeightsEvaluation>,
@@ -61,6 +67,13 @@ impl fmt::Display for PlayedPolicy {
         let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
         let ReturnStatistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
         writeln!(formatter, "policy      {} on {}, {} updates ({})", self.algorithm, self.environment, self.updates, self.weights)?;
+        if let Some(number) = self.checkpoint {
+            let steps = grouped(self.environment_steps);
+            writeln!(
+                formatter,
+                "weights     those of checkpoint {number}, after {steps} environment steps: the last ones are not saved yet"
+            )?;
+        }
         if self.instead_of_best {
             writeln!(formatter, "weights     the last ones: none of the run were confirmed as its best")?;
         }
@@ -135,10 +148,12 @@ pub fn play(
     let metadata = saved.weights.metadata;
     Ok(PlayedPolicy {
         weights: saved.path.display().to_string(),
+        checkpoint: saved.checkpoint,
         instead_of_best: saved.instead_of_best,
         environment: metadata.environment,
         algorithm: metadata.algorithm,
         updates: metadata.updates,
+        environment_steps: metadata.environment_steps,
         recorded: metadata.evaluation,
         greedy: saved.config.evaluator.greedy,
         seed,

@@ -7,7 +7,7 @@ use super::super::environments;
 use super::PlayError;
 use crate::algorithms::{self, LATENT, VALUE};
 use crate::catalogue::Catalogue;
-use crate::checkpoint::PolicyWeights;
+use crate::checkpoint::{CheckpointError, Checkpoints, PolicyWeights};
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
 use crate::environments::EnvironmentSpec;
@@ -22,15 +22,17 @@ const MOST_FOLDERS: usize = 3;
 pub enum Which {
     /// The best that fresh episodes confirmed; the last ones if no weights were confirmed.
     Best,
-    /// The last ones.
+    /// The last ones; those of the newest checkpoint of a run that has best ones and no last ones yet.
     Last,
 }
 
 /// What was saved of a policy.
 #[derive(Debug, Clone)]
 pub struct SavedPolicy {
-    /// Weights file.
+    /// Weights file, or the folder of the checkpoint.
     pub path: PathBuf,
+    /// Number of the checkpoint that they were taken from, if they were: their run has not saved its last ones yet.
+    pub checkpoint: Option<u64>,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
     pub instead_of_best: bool,
     /// The network, and where it comes from.
@@ -46,9 +48,33 @@ impl SavedPolicy {
     /// # Errors
     /// There is neither at `path`, or it is damaged.
     pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
-        let (file, instead_of_best) = weights_at(path, which)?;
+        let Some(folder) = folder_at(path)? else { return Self::in_file(path.to_owned(), path) };
+        let (best, last) = (folder.best_weights(), folder.last_weights());
+        let (has_best, has_last) = (best.exists(), last.exists());
+        match which {
+            _ if !has_best && !has_last => Err(PlayError::NoWeights { folder: path.to_owned() }),
+            Which::Best if has_best => Self::in_file(best, path),
+            Which::Best => Ok(Self { instead_of_best: true, ..Self::in_file(last, path)? }),
+            Which::Last if has_last => Self::in_file(last, path),
+            Which::Last => Self::in_file(best, path)?.of_newest_checkpoint(&folder),
+        }
+    }
+
+    /// The policy in `file`, which was found at `path`.
+    fn in_file(file: PathBuf, path: &Path) -> Result<Self, PlayError> {
         let weights = PolicyWeights::load(&file)?;
-        Ok(Self { path: file, instead_of_best, weights, config: config_at(path)? })
+        Ok(Self { path: file, checkpoint: None, instead_of_best: false, weights, config: config_at(path)? })
+    }
+
+    /// The policy in the newest checkpoint of the run in `folder`, from which this one is.
+    fn of_newest_checkpoint(self, folder: &RunFolder) -> Result<Self, PlayError> {
+        let none_yet = || PlayError::NoLastWeights { folder: folder.path().to_owned() };
+        let checkpoint = Checkpoints::new(folder.checkpoints()).newest().map_err(|error| match error {
+            CheckpointError::NoneYet { .. } => none_yet(),
+            other => other.into(),
+        })?;
+        let weights = checkpoint.policy(self.weights)?.ok_or_else(none_yet)?;
+        Ok(Self { path: checkpoint.path().to_owned(), checkpoint: Some(checkpoint.manifest().sequence), weights, ..self })
     }
 
     /// The policy, ready to act in `environment`, as its agent observes it.
@@ -97,22 +123,6 @@ fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
         Ok(found) if !found.is_file() => Err(PlayError::NoFile { path: path.to_owned() }),
         _ => Ok(None),
     }
-}
-
-/// The weights file, and whether it stands in for the best weights.
-fn weights_at(path: &Path, which: Which) -> Result<(PathBuf, bool), PlayError> {
-    let Some(folder) = folder_at(path)? else { return Ok((path.to_owned(), false)) };
-    let best = folder.best_weights();
-    let last = folder.last_weights();
-    if !best.exists() && !last.exists() {
-        return Err(PlayError::NoWeights { folder: path.to_owned() });
-    }
-    Ok(match which {
-        Which::Best if !best.exists() => (last, true),
-        Which::Best => (best, false),
-        Which::Last if !last.exists() => return Err(PlayError::NoLastWeights { folder: path.to_owned() }),
-        Which::Last => (last, false),
-    })
 }
 
 /// The configuration in the folder of a run, which may have come from another machine: an interpreter that is not here is looked for anew.
@@ -211,7 +221,7 @@ mod tests {
         let network = algorithms::registry::build(&config, &environment).unwrap().network().clone();
         let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
         let weights = PolicyWeights::new(network.clone(), &vec![0.5; network.parameter_count()], metadata);
-        let saved = SavedPolicy { path: "best.safetensors".into(), instead_of_best: false, weights, config };
+        let saved = SavedPolicy { path: "best.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config };
         let refusal = |environment: &EnvironmentSpec| {
             let policy = saved.policy_for(&Catalogue::default(), environment);
             policy.err().map_or_else(String::new, |error| error.to_string())
