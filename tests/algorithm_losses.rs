@@ -146,7 +146,7 @@ fn ddpg_with_every_setting_makes_the_update_of_the_reference() {
     check("ddpg", |config| {
         config.algorithm.loss = Some(Loss::Huber);
         (config.algorithm.target_interval_updates, config.algorithm.target_tau) = (Some(2), Some(0.3));
-        config.algorithm.policy_learning_rate = Some(0.25 * config.learner.learning_rate);
+        config.algorithm.policy_learning_rate = Some(0.25 * config.learning_rate());
         config.learner.max_gradient_norm = Some(0.05);
     });
 }
@@ -178,7 +178,7 @@ fn sac_with_every_setting_makes_the_update_of_the_reference() {
         config.algorithm.loss = Some(Loss::Huber);
         (config.algorithm.target_interval_updates, config.algorithm.target_tau) = (Some(2), Some(0.3));
         (config.algorithm.initial_entropy_temperature, config.algorithm.target_entropy) = (0.3, Some(1.5));
-        config.algorithm.policy_learning_rate = Some(0.25 * config.learner.learning_rate);
+        config.algorithm.policy_learning_rate = Some(0.25 * config.learning_rate());
         config.learner.max_gradient_norm = Some(0.05);
     });
 }

@@ -51,7 +51,7 @@ tests/data/config/wrong_types.toml:1:1: replay: expected the table [replay], fou
 tests/data/config/wrong_types.toml:4:6: environment.id = 1: expected the name of an environment, such as "CartPole-v1", found an integer; write it in quotes: "1"
 tests/data/config/wrong_types.toml:7:14: learner.batch_size = "64": expected an integer from 1 to 65536 (transitions), or "auto", found a string; write 64 without quotes
 tests/data/config/wrong_types.toml:8:9: learner.count = "abc": expected an integer from 1 to 32 (processes), found a string
-tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, found a boolean
+tests/data/config/wrong_types.toml:9:17: learner.learning_rate = true: expected a number above 0 and at most 1, or "none", found a boolean
 tests/data/config/wrong_types.toml:10:10: learner.device = ["cpu"]: expected "cpu" or "cuda:N" with the number of a GPU, or several, as "cuda:0,cuda:1", found a list
 tests/data/config/wrong_types.toml:13:10: network.hidden = 256: expected a list of 1 to 64 integers from 1 to 65536 (units), found an integer; write [256]
 tests/data/config/wrong_types.toml:14:11: network.dueling = "yes": expected true or false, found a string

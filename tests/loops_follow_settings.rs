@@ -208,7 +208,7 @@ fn a_learner_learns_at_the_rate_of_the_steps_that_the_run_has_taken_and_of_the_b
         [(0, 0, 1e-2, 8), (500, 0, 5.5e-3, 8), (1_000, 0, 1e-3, 8), (0, -1, 5e-3, 4), (500, 1, 1.1e-2, 16)]
     {
         let mut config = config("dqn");
-        (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (1e-2, Some(1e-3), 1_000);
+        (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (Some(1e-2), Some(1e-3), 1_000);
         config.adaptation.step_size = StepSize::Linear;
         let ([before, after], sampled) = learned(config, env_steps, doublings);
         // By the rate the first step of Adam moves every parameter that has a gradient, however large that is.

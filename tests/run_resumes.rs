@@ -549,7 +549,7 @@ fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_n
     run.resume(&["--set", "run.stop_env_steps=6000"]);
     assert!(run.wait().success(), "{}", run.output());
     let config = Config::load(&run.run_folder().join("config.toml"), &[]).unwrap().config;
-    assert_eq!((config.learner.learning_rate, config.run.stop_env_steps), (0.005, 6000));
+    assert_eq!((config.learner.learning_rate, config.run.stop_env_steps), (Some(0.005), 6000));
     assert!(number(&run.metrics().pop().unwrap(), "env_steps") >= 6000);
 }
 
@@ -591,5 +591,5 @@ fn a_configuration_that_a_power_cut_emptied_is_taken_from_the_checkpoint() {
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.output().contains("config.toml is lost; going on with"), "{}", run.output());
-    assert_eq!(Config::load(&path, &[]).unwrap().config.learner.learning_rate, 0.005);
+    assert_eq!(Config::load(&path, &[]).unwrap().config.learner.learning_rate, Some(0.005));
 }

@@ -119,7 +119,7 @@ impl ActorCritic {
 
     /// The policy's step size as a multiple of the critics'.
     pub(super) fn policy_rate_ratio(&self) -> f32 {
-        let critics = self.config.learner.learning_rate;
+        let critics = self.config.learning_rate();
         (self.config.algorithm.policy_learning_rate.unwrap_or(critics) / critics) as f32
     }
 }

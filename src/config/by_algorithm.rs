@@ -45,6 +45,12 @@ impl Config {
         self.network.separate_value.unwrap_or(self.network.convolutions.is_empty())
     }
 
+    /// Adam's step size at the beginning. With 1e-3, at which the others learn, DQN forgets again and again what it
+    /// has learned (docs/dqn.md has what was measured).
+    pub fn learning_rate(&self) -> f64 {
+        self.learner.learning_rate.unwrap_or(if self.learns_values_alone() { 3e-4 } else { 1e-3 })
+    }
+
     /// Whether the algorithm learns values of actions, and no policy beside them.
     pub(super) fn learns_values_alone(&self) -> bool {
         self.algorithm.name == "dqn"
@@ -108,6 +114,17 @@ mod tests {
         ] {
             assert_eq!(settings.target_networks(algorithm), TargetNetworks { tau, interval_updates }, "{algorithm}");
         }
+    }
+
+    #[test]
+    fn the_step_size_is_smaller_for_dqn_unless_it_is_configured() {
+        let step_size = |algorithm: &str, configured| {
+            let mut config = Config::for_environment("CartPole-v1");
+            (config.algorithm.name, config.learner.learning_rate) = (algorithm.into(), configured);
+            config.learning_rate()
+        };
+        assert_eq!(["dqn", "ddpg", "ppo", "mine"].map(|algorithm| step_size(algorithm, None)), [3e-4, 1e-3, 1e-3, 1e-3]);
+        assert_eq!(["dqn", "ppo"].map(|algorithm| step_size(algorithm, Some(0.5))), [0.5, 0.5]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     };
     let step_size = table.step_size.factor(doublings(configured, home.batch_size));
     if step_size != 1.0 {
-        set("learner.learning_rate", &mut fitted.learner.learning_rate, step_size);
+        set("learner.learning_rate", fitted.learner.learning_rate.insert(config.learning_rate()), step_size);
         if let Some(end) = &mut fitted.learner.learning_rate_end {
             set("learner.learning_rate_end", end, step_size);
         }
@@ -199,7 +199,7 @@ pub(crate) mod tests {
     fn what_repeats_a_run_has_its_updates_per_step_and_its_step_size() {
         let base = config(|config| {
             (config.adaptation.largest_batch, config.adaptation.hold) = (Some(256), Hold::UpdatesPerStep);
-            (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001);
+            (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, Some(0.001));
             (config.replay.samples_per_insert, config.replay.error_band) = (Some(8.0), Some(4096.0));
         });
         let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..start(&base) });
@@ -207,7 +207,7 @@ pub(crate) mod tests {
         assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
         assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
         assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
-        let mut of_policy = config(|config| (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, 0.001));
+        let mut of_policy = config(|config| (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, Some(0.001)));
         of_policy.algorithm.policy_learning_rate = Some(0.0001);
         let (_, flags) = repeating(&of_policy, Setting { batch_size: 128, ..start(&of_policy) });
         assert_eq!(flags, " --set learner.learning_rate=0.002 --set algorithm.policy_learning_rate=0.0002");

@@ -140,7 +140,7 @@ mod tests {
     fn what_a_checkpoint_holds_stays_and_the_rest_may_change() {
         let before = Config::for_environment("CartPole-v1");
         let mut after = before.clone();
-        after.learner.learning_rate *= 2.0;
+        after.learner.learning_rate = Some(0.5);
         after.run.stop_env_steps += 1;
         after.actor.count += 1;
         assert_eq!(changes_that_do_not_fit(&before, &after), Vec::<String>::new());
@@ -200,7 +200,7 @@ mod tests {
         assert!(with(&|config| (config.run.metrics_interval_s, config.machine.max_restarts) = (0.5, 2)));
         assert!(!with(&|config| config.run.stop_env_steps += 1));
         assert!(!with(&|config| config.machine.torch_threads = 2));
-        assert!(!with(&|config| config.learner.learning_rate *= 2.0));
+        assert!(!with(&|config| config.learner.learning_rate = Some(0.5)));
         assert!(!with(&|config| config.run.stop_eval_return = Some(7.0)));
         assert!(!with(&|config| config.checkpoint.synchronous_interval_steps = Some(7)));
         assert!(!with(&|config| config.actor.count = 1));

@@ -502,7 +502,7 @@ pub(crate) const RULES: &[Rule] = &[
             let learner = &config.learner;
             let doublings = (config.largest_batch() as f64 / learner.batch_size as f64).log2();
             let others = [learner.learning_rate_end, config.algorithm.policy_learning_rate];
-            let learning_rate = others.into_iter().flatten().fold(learner.learning_rate, f64::max);
+            let learning_rate = others.into_iter().flatten().fold(config.learning_rate(), f64::max);
             let largest = learning_rate * config.adaptation.step_size.factor(doublings as i8);
             (config.adaptation.enabled && largest > 1.0).then(|| {
                 format!(

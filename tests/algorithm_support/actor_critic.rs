@@ -173,7 +173,7 @@ impl Reference for ActorCritic {
             gradient_norm = gradient_norm.max(critic.step(&(mean / importance), learner, learning_rate));
         }
         if moves_policy {
-            let ratio = algorithm.policy_learning_rate.map_or(1.0, |rate| rate / learner.learning_rate);
+            let ratio = algorithm.policy_learning_rate.map_or(1.0, |rate| rate / self.config.learning_rate());
             self.policy.step(&of_policy, learner, learning_rate * ratio);
         }
         if self.kinship == Kinship::Sac && algorithm.entropy_temperature.is_none() {

@@ -17,8 +17,8 @@ table! {
         /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. PPO's batch
         /// is what other libraries call a rollout: an update takes one of its `algorithm.minibatches` parts.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
-        /// Adam's step size.
-        learning_rate: f64 = 1e-3, positive_up_to(1.0), "";
+        /// Adam's step size at the beginning. `"none"` takes 3e-4 for DQN and 1e-3 for the others.
+        learning_rate: Option<f64> = None, positive_up_to(1.0), "";
         /// Adam's step size at `run.stop_env_steps`, approached linearly. `"none"` keeps it constant.
         learning_rate_end: Option<f64> = None, between(0.0, 1.0), "";
         /// Adam's decay of the first moment.

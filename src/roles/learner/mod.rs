@@ -247,9 +247,9 @@ impl<'a> Learner<'a> {
 }
 
 fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
-    let learner = &config.learner;
-    let end = learner.learning_rate_end.unwrap_or(learner.learning_rate);
-    let configured = linear(learner.learning_rate, end, env_steps, config.run.stop_env_steps);
+    let begin = config.learning_rate();
+    let end = config.learner.learning_rate_end.unwrap_or(begin);
+    let configured = linear(begin, end, env_steps, config.run.stop_env_steps);
     (configured * config.adaptation.step_size.factor(doublings)) as f32
 }
 
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_learning_rate_falls_along_the_run_and_follows_the_batch_by_its_rule() {
         let mut config = Config::for_environment("CartPole-v1");
-        (config.learner.learning_rate, config.run.stop_env_steps) = (0.5, 1_000);
+        (config.learner.learning_rate, config.run.stop_env_steps) = (Some(0.5), 1_000);
         for (end, rule, doublings, expected) in [
             (None, StepSize::None, 0, [0.5, 0.5, 0.5]),
             (None, StepSize::Linear, -1, [0.25, 0.25, 0.25]),
