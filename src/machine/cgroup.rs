@@ -1,8 +1,8 @@
 //! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
 //!
 //! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point
-//! and keeps the level with the least headroom. Version 2 (`memory.max`) and version 1 (`memory.limit_in_bytes`) are
-//! read alike; a machine may mount both.
+//! and keeps the level with the least headroom. Version 2 (`memory.max`, and `memory.high`, beyond which processes are
+//! slowed until they hardly move) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::text_of;
 pub struct MemoryLimit {
     /// The folder of the group.
     pub folder: PathBuf,
-    /// Most memory that the group may use.
+    /// Most memory that the group may use without being slowed or killed.
     pub limit_bytes: u64,
     /// Memory that the group uses and cannot give back: its usage without the pages of files, which the kernel drops
     /// when memory is short.
@@ -32,14 +32,15 @@ impl MemoryLimit {
 /// The names of the files in one version, and of the keys in `memory.stat`. What lies in shared memory is counted by
 /// neither of these keys.
 struct Names {
-    limit: &'static str,
+    limits: &'static [&'static str],
     usage: &'static str,
     file_pages: [&'static str; 2],
 }
 
 const VERSION_1: Names =
-    Names { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", file_pages: ["total_inactive_file", "total_active_file"] };
-const VERSION_2: Names = Names { limit: "memory.max", usage: "memory.current", file_pages: ["inactive_file", "active_file"] };
+    Names { limits: &["memory.limit_in_bytes"], usage: "memory.usage_in_bytes", file_pages: ["total_inactive_file", "total_active_file"] };
+const VERSION_2: Names =
+    Names { limits: &["memory.max", "memory.high"], usage: "memory.current", file_pages: ["inactive_file", "active_file"] };
 
 /// Version 1 spells "no limit" as the largest multiple of the page size; no machine has this much.
 const UNLIMITED_BYTES: u64 = 1 << 60;
@@ -109,7 +110,7 @@ fn levels(folder: &Path, point: &Path) -> Vec<PathBuf> {
 fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
     let inside = root.join(folder.strip_prefix("/").unwrap_or(folder));
     let number = |name: &str| text_of(&inside, name).trim().parse::<u64>().ok();
-    let limit_bytes = number(names.limit).filter(|&limit| limit < UNLIMITED_BYTES)?;
+    let limit_bytes = names.limits.iter().filter_map(|name| number(name)).min().filter(|&limit| limit < UNLIMITED_BYTES)?;
     let file_bytes: u64 = text_of(&inside, "memory.stat")
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -155,6 +156,19 @@ mod tests {
             ("sys/fs/cgroup/jobs/memory.current", "1000\n"),
         ];
         assert_eq!(detected(&files), None);
+    }
+
+    #[test]
+    fn a_group_that_is_slowed_before_its_limit_has_the_memory_up_to_there() {
+        for (most, slowed_from, expected) in [("8000", "5000", Some(5000)), ("4000", "max", Some(4000)), ("max", "7000", Some(7000))] {
+            let found = detected(&[
+                ("proc/self/cgroup", "0::/jobs\n"),
+                ("proc/self/mountinfo", VERSION_2_MOUNT),
+                ("sys/fs/cgroup/jobs/memory.max", most),
+                ("sys/fs/cgroup/jobs/memory.high", slowed_from),
+            ]);
+            assert_eq!(found.map(|(_, limit_bytes, _)| limit_bytes), expected, "{most}, slowed from {slowed_from}");
+        }
     }
 
     #[test]
