@@ -450,7 +450,7 @@ mod tests {
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
         assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.adapts), (16, false, true));
         let record = folder.record().unwrap();
-        assert_eq!((Some(context.cores), Some(context.machine_cores)), (record.usable_cores, record.machine_cores));
+        assert_eq!((context.cores, context.machine_cores), (record.usable_cores, record.machine_cores));
     }
 
     #[test]
