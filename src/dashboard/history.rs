@@ -11,7 +11,7 @@ use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::config::fitted::{Found, Tried, repeating, start};
-use crate::telemetry::bottleneck::{Clock, Context, verdict_since};
+use crate::telemetry::bottleneck::{Clock, Context, as_training_ended, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
 /// Rows that the curves keep. When there are more, every other row is dropped, and only every other new one is kept.
@@ -230,25 +230,16 @@ impl History {
         self.newest = Some(snapshot);
     }
 
-    /// The first and the last moment of the time that is judged, if the run learned in it.
-    ///
-    /// Actors and learners count an activity when it ends, so what they did in training is known from the newest row
-    /// alone, which may be later than the end of training. The evaluator and the machine go on with something else
-    /// then: what they did is taken from the rows of training.
+    /// The first and the last moment of the time that is judged, if the run learned in it. The newest row may be later
+    /// than the end of training.
     fn judged(&self) -> Option<(&Snapshot, Snapshot)> {
         let [first, last] = [self.learning.front()?, self.learning.back()?];
-        let newest = self.newest.clone()?;
-        let judged = Snapshot {
-            training_s: last.training_s,
-            evaluator_processor_s: last.evaluator_processor_s,
-            machine_busy_share: self.machine_busy_share(),
-            ..newest
-        };
+        let judged = Snapshot { machine_busy_share: self.machine_busy_share(), ..as_training_ended(self.newest.clone()?, last) };
         (first.training_s < last.training_s).then_some((first, judged))
     }
 
-    /// How busy the machine was in the time that is judged. A row tells of the time since the one before it, so the
-    /// first is left out.
+    /// How busy the machine was in the time that is judged, by the rows of training. A row tells of the time since the
+    /// one before it, so the first is left out.
     fn machine_busy_share(&self) -> Option<f64> {
         let shares: Vec<f64> = self.learning.iter().skip(1).filter_map(|moment| moment.machine_busy_share).collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)

@@ -5,6 +5,7 @@
 //! processes help in the second case, whatever the number of cores, and harm in the third.
 
 mod advice;
+mod judged;
 mod period;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use advice::{Advice, KeyChange};
+pub(crate) use judged::{Judged, as_training_ended};
 
 use self::period::Period;
 use super::{RunRecord, Snapshot, share};
