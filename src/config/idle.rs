@@ -181,7 +181,7 @@ pub(crate) const IDLE: &[Idle] = &[
     },
 ];
 
-/// What the names of environments in Python begin with.
+/// What the names of environments in Python begin with. `tests/config_errors.rs` compares it with the registry.
 const IN_PYTHON: [&str; 3] = ["atari:", "gymnasium:", "python:"];
 
 const CHECKPOINT_KEYS: &[&str] = &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"];
