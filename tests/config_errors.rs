@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use shoal::algorithms::registry::Algorithms;
 use shoal::config::{Config, Key};
-use shoal::environments::EnvironmentRequest;
+use shoal::environments::{self, EnvironmentError, EnvironmentRequest};
 use shoal::presets::PRESETS;
 
 /// The text of all errors of a file in `tests/data/config` with overrides.
@@ -234,10 +234,13 @@ fn every_algorithm_that_a_key_names_is_in_the_registry() {
 
 #[test]
 fn a_python_is_chosen_for_environments_that_need_one_alone() {
-    for id in ["CartPole-v1", "mujoco:HalfCheetah-v5", "atari:Pong", "gymnasium:LunarLander-v3", "python:task:Task"] {
+    // All names and, with `...` behind them, all prefixes.
+    let Err(EnvironmentError::Unknown { known, .. }) = environments::spec("Absent-v1") else { panic!("there is no such environment") };
+    assert!(known.contains("CartPole-v1, ") && known.contains("python:..."), "{known}");
+    for id in known.split(", ").map(|name| name.replace("...", "Task")) {
         for change in ["environment.python=/usr/bin/python3", "environment.python_path=tasks"] {
             let parsed = Config::parse(&format!("environment.id = {id:?}"), "python.toml", &[change.to_owned()]);
-            assert_eq!(parsed.is_ok(), EnvironmentRequest::new(id).needs_python(), "{id} {change}");
+            assert_eq!(parsed.is_ok(), EnvironmentRequest::new(&id).needs_python(), "{id} {change}");
             if let Err(refusal) = parsed {
                 assert!(refusal.to_string().contains("while environment.id names no environment in Python"), "{refusal}");
             }

@@ -163,8 +163,8 @@ class Run:
         Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone.
 
         `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
-        this process is a fork of the one that has started it. If no more than its last weights could not be saved, that
-        is a `RunError` of a run that this process has started; of any other, `summary["losses"]` tells it.
+        this process is a fork of the one that has started it. A run that this process has started also raises
+        `RunError` if only its last weights could not be saved; for any other run `summary["losses"]` says so.
         """
         if not self._wait(timeout):
             raise self._too_late(timeout)

@@ -35,16 +35,24 @@ INK = """() => [...document.querySelectorAll('main:not([hidden]) canvas')].map((
   return ink;
 })"""
 
-# Adds so many rows: whether the newest is there after each of them, and how many rows are kept.
+# Adds so many rows: whether the newest is there after each of them, how many rows are kept, and whether a page that was
+# opened in between has the same.
 MANY_ROWS = """async (count) => {
   const { Columns } = await import('./columns.js');
   const columns = new Columns({});
+  let opened = null;
   let hasNewest = true;
   for (let step = 1; step <= count; step += 1) {
-    columns.push({ env_steps: step, loss: step % 3 });
+    const row = { env_steps: step, loss: step % 3 };
+    columns.push(row);
+    opened?.push(row);
+    if (step === Math.floor(count / 2) + 1) {
+      const { all, rows, stride, newestIsPassing } = columns;
+      opened = new Columns(structuredClone({ columns: all, rows, stride, newest_is_passing: newestIsPassing }));
+    }
     hasNewest &&= columns.last('env_steps') === step && columns.last('loss') === step % 3;
   }
-  return [hasNewest, columns.length];
+  return [hasNewest, columns.length, JSON.stringify(opened.all) === JSON.stringify(columns.all)];
 }"""
 
 # Adds so many evaluations: how many routine ones and how many confirmations are kept.
@@ -304,9 +312,10 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     page.set_viewport_size(PHONE)
     wait_for("no more than the width of a phone", lambda: page.evaluate(FITS))
     picture(page, "dashboard-phone")
-    has_newest, kept = page.evaluate(MANY_ROWS, 20_000)
+    has_newest, kept, same = page.evaluate(MANY_ROWS, 20_000)
     assert has_newest, "a page that stays open shows the last row, however long the run"
-    assert kept <= 4_097
+    assert kept <= 4_096
+    assert same, "whenever a page is opened, it shows the same rows"
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
     assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
     page.set_viewport_size({"width": 1280, "height": 1000})

@@ -8,7 +8,7 @@ use super::critics::Critics;
 use super::trained::{Trained, WithTarget};
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
-use crate::config::schema::{InitialPriority, Loss};
+use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
 use crate::networks::{Device, Head, Network, NetworkSpec, build, build_for_acting};
@@ -102,7 +102,7 @@ impl ActorCritic {
     pub(super) fn trained_critics(&self, seed: u64) -> Result<Critics, AlgorithmError> {
         let seeds = (1..).take(self.kind.critics).map(|index| derive_seed(seed, index));
         let networks = seeds.map(|seed| self.trained(&self.critic, seed, WithTarget::Yes)).collect::<Result<_, _>>()?;
-        Ok(Critics::new(networks, self.config.algorithm.loss.unwrap_or(Loss::Mse)))
+        Ok(Critics::new(networks, self.config.algorithm.loss(self.kind.name)))
     }
 
     fn trained(&self, spec: &NetworkSpec, seed: u64, with_target: WithTarget) -> Result<Trained, AlgorithmError> {

@@ -140,7 +140,7 @@ impl AppoLearning {
         let trace = VTrace {
             max_importance_weight: settings.max_importance_weight as f32,
             max_trace_weight: settings.max_trace_weight as f32,
-            decay: settings.trace_decay.unwrap_or(1.0) as f32,
+            decay: settings.trace_decay("appo") as f32,
         };
         Self {
             trace,
@@ -148,9 +148,9 @@ impl AppoLearning {
             distribution,
             policy,
             target_interval_updates: settings.target_networks("appo").interval_updates,
-            clip_ratio: settings.clip_ratio.unwrap_or(0.3) as f32,
-            value_coefficient: settings.value_coefficient.unwrap_or(1.0) as f32,
-            normalise_advantages: settings.normalise_advantages.unwrap_or(false),
+            clip_ratio: settings.clip_ratio("appo") as f32,
+            value_coefficient: settings.value_coefficient("appo") as f32,
+            normalise_advantages: settings.normalises_advantages("appo"),
             entropy_coefficient: settings.entropy_start as f32,
             penalty: if settings.kl_target.is_some() { 1.0 } else { 0.0 },
             prepared: 0,

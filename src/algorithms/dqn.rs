@@ -149,7 +149,7 @@ impl DqnLearning {
         Self {
             network: Trained::new(&config.learner, online, Some(target), parameters),
             double: config.algorithm.double,
-            loss: config.algorithm.loss.unwrap_or(Loss::Huber),
+            loss: config.algorithm.loss("dqn"),
             target_networks: config.algorithm.target_networks("dqn"),
             buffers: Buffers::default(),
         }

@@ -82,7 +82,7 @@ pub enum AlgorithmError {
         high: f32,
     },
     /// Actors are to compute temporal-difference errors, and the algorithm's actors cannot.
-    #[error("replay.initial_priority = \"td_error\" needs action values in the actor, which {algorithm} has not; use \"max\"")]
+    #[error("replay.initial_priority = \"td_error\" needs actors that compute action values, and those of {algorithm} do not; use \"max\"")]
     NoActorErrors {
         /// Algorithm.
         algorithm: &'static str,

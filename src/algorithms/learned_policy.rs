@@ -57,32 +57,31 @@ impl LearnedPolicy {
     /// Compute `outputs` of the rows of `seen`, without what a gradient needs.
     pub(super) fn infer(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = &mut self.network.online;
-        match &mut self.value {
-            None => network.infer(seen, rows, outputs),
-            Some(value) => {
-                value.merge_outputs(outputs, |others| network.infer(seen, rows, others), |network, own| network.infer(seen, rows, own))
-            }
-        }
+        let Some(value) = &mut self.value else { return network.infer(seen, rows, outputs) };
+        let (value_network, policy_outputs, values) = value.begin_pass(rows);
+        network.infer(seen, rows, policy_outputs);
+        value_network.infer(seen, rows, values);
+        value.merge(outputs);
     }
 
     /// Compute `outputs` of the rows of `seen`, and keep what [`Self::add_gradient`] needs.
     pub(super) fn forward(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = &mut self.network.online;
-        match &mut self.value {
-            None => network.forward(seen, rows, outputs),
-            Some(value) => {
-                value.merge_outputs(outputs, |others| network.forward(seen, rows, others), |network, own| network.forward(seen, rows, own))
-            }
-        }
+        let Some(value) = &mut self.value else { return network.forward(seen, rows, outputs) };
+        let (value_network, policy_outputs, values) = value.begin_pass(rows);
+        network.forward(seen, rows, policy_outputs);
+        value_network.forward(seen, rows, values);
+        value.merge(outputs);
     }
 
     /// Compute `outputs` with the target network. A separate value network has no target network; its column is 0.
     pub(super) fn infer_target(&mut self, seen: Values<'_>, rows: usize, outputs: &mut [f32]) {
         let network = self.network.target();
-        match &mut self.value {
-            None => network.infer(seen, rows, outputs),
-            Some(value) => value.merge_outputs(outputs, |others| network.infer(seen, rows, others), |_, own| own.fill(0.0)),
-        }
+        let Some(value) = &mut self.value else { return network.infer(seen, rows, outputs) };
+        let (_, policy_outputs, values) = value.begin_pass(rows);
+        network.infer(seen, rows, policy_outputs);
+        values.fill(0.0);
+        value.merge(outputs);
     }
 
     /// Add the gradient of the last [`Self::forward`]'s losses to `gradient`: of the losses whose derivative with

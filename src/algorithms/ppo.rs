@@ -137,10 +137,10 @@ impl Block {
 impl PpoLearning {
     fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
         Self {
-            estimation: VTrace { max_importance_weight: 1.0, max_trace_weight: 1.0, decay: settings.trace_decay.unwrap_or(0.95) as f32 },
-            clip_ratio: settings.clip_ratio.unwrap_or(0.2) as f32,
-            value_coefficient: settings.value_coefficient.unwrap_or(0.5) as f32,
-            normalise_advantages: settings.normalise_advantages.unwrap_or(true),
+            estimation: VTrace { max_importance_weight: 1.0, max_trace_weight: 1.0, decay: settings.trace_decay("ppo") as f32 },
+            clip_ratio: settings.clip_ratio("ppo") as f32,
+            value_coefficient: settings.value_coefficient("ppo") as f32,
+            normalise_advantages: settings.normalises_advantages("ppo"),
             entropy_coefficient: settings.entropy_start as f32,
             shape: shape.clone(),
             distribution,

@@ -31,16 +31,15 @@ impl ValueNetwork {
         self.part.len()
     }
 
-    /// Fill the rows of `outputs`: `policy_pass` runs the policy network into a buffer, `value_pass` runs this one.
-    pub(super) fn merge_outputs(
-        &mut self,
-        outputs: &mut [f32],
-        policy_pass: impl FnOnce(&mut [f32]),
-        value_pass: impl FnOnce(&mut dyn Network, &mut [f32]),
-    ) {
-        self.make_room(outputs.len());
-        policy_pass(&mut self.policy_outputs);
-        value_pass(&mut *self.network.online, &mut self.values);
+    /// The network, and what a pass over so many rows has to fill before [`Self::merge`]: the policy network's outputs
+    /// and the values.
+    pub(super) fn begin_pass(&mut self, rows: usize) -> (&mut dyn Network, &mut [f32], &mut [f32]) {
+        self.make_room(rows);
+        (&mut *self.network.online, &mut self.policy_outputs, &mut self.values)
+    }
+
+    /// Fill the rows of `outputs` with the policy network's outputs and the values.
+    pub(super) fn merge(&self, outputs: &mut [f32]) {
         let policy_rows = self.policy_outputs.chunks_exact(self.policy_columns);
         for ((row, policy_row), value) in outputs.chunks_exact_mut(self.policy_columns + 1).zip(policy_rows).zip(&self.values) {
             let (before, behind) = policy_row.split_at(self.column);
@@ -53,7 +52,7 @@ impl ValueNetwork {
     /// Add the gradient of this network's parameters to `gradient`, given the gradient of all outputs of the last
     /// forward pass. Returns the gradient of the policy network's outputs.
     pub(super) fn add_gradient(&mut self, output_gradient: &[f32], gradient: &mut [f32]) -> &[f32] {
-        self.make_room(output_gradient.len());
+        self.make_room(output_gradient.len() / (self.policy_columns + 1));
         let policy_rows = self.policy_outputs.chunks_exact_mut(self.policy_columns);
         for ((row, policy_row), value) in output_gradient.chunks_exact(self.policy_columns + 1).zip(policy_rows).zip(&mut self.values) {
             let (before, behind) = policy_row.split_at_mut(self.column);
@@ -79,9 +78,8 @@ impl ValueNetwork {
         self.network.restore(reader);
     }
 
-    /// Make the buffers as long as `outputs` outputs in all columns need.
-    fn make_room(&mut self, outputs: usize) {
-        let rows = outputs / (self.policy_columns + 1);
+    /// Make the buffers as long as so many rows need.
+    fn make_room(&mut self, rows: usize) {
         self.values.resize(rows, 0.0);
         self.policy_outputs.resize(rows * self.policy_columns, 0.0);
     }

@@ -1,5 +1,5 @@
-//! Numbers that are chosen before the run begins: for the machine, if a key is `"auto"`; and for PPO, if there is no
-//! configuration file. The resolved configuration has the chosen numbers.
+//! Numbers that are chosen before the run begins: for the machine, if a key is `"auto"`; and for PPO, if its batch is
+//! not configured. The resolved configuration has the chosen numbers.
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -85,9 +85,10 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     fit.iter().find(|&&batch_size| batch_size <= chosen).or_else(larger).copied().unwrap_or(chosen)
 }
 
-/// For a run without a configuration file: lets each batch of PPO take all fragments that are completed at once,
-/// since fragments that it leaves are old when the next batch learns from them. Minibatches keep their size, so that
-/// each step has as many updates as before. Changes nothing if that broke a rule between keys.
+/// For a run that sets neither the size of a batch nor the number of its parts: lets each batch of PPO take all
+/// fragments that are completed at once, since fragments that it leaves are old when the next batch learns from them.
+/// Minibatches keep their size, so that each step has as many updates as before. Changes nothing if that broke a rule
+/// between keys.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
     let part = config.learner.batch_size / config.algorithm.minibatches;

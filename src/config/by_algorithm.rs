@@ -1,7 +1,7 @@
 //! What follows from the name of the algorithm, each as a method of its own. Which keys and rules concern an
 //! algorithm is declared with the keys and the rules.
 
-use super::schema::{AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS};
+use super::schema::{AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS, Loss};
 
 /// What an algorithm learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +87,36 @@ impl AlgorithmConfig {
         };
         TargetNetworks { tau, interval_updates: self.target_interval_updates.unwrap_or(usual_interval) }
     }
+
+    /// The loss on the temporal-difference error of the algorithm with this name.
+    pub fn loss(&self, algorithm: &str) -> Loss {
+        self.loss.unwrap_or(if algorithm == "dqn" { Loss::Huber } else { Loss::Mse })
+    }
+
+    /// How far the algorithm with this name, PPO or APPO, follows the probability of an action.
+    pub fn clip_ratio(&self, algorithm: &str) -> f64 {
+        self.clip_ratio.unwrap_or(if algorithm == "ppo" { 0.2 } else { 0.3 })
+    }
+
+    /// The weight of longer returns for the algorithm with this name, PPO or APPO.
+    pub fn trace_decay(&self, algorithm: &str) -> f64 {
+        self.trace_decay.unwrap_or(if algorithm == "ppo" { 0.95 } else { 1.0 })
+    }
+
+    /// The weight of the value's loss for the algorithm with this name, PPO or APPO.
+    pub fn value_coefficient(&self, algorithm: &str) -> f64 {
+        self.value_coefficient.unwrap_or(if algorithm == "ppo" { 0.5 } else { 1.0 })
+    }
+
+    /// Whether the algorithm with this name, PPO or APPO, scales advantages to mean 0 and variance 1.
+    pub fn normalises_advantages(&self, algorithm: &str) -> bool {
+        self.normalise_advantages.unwrap_or(algorithm == "ppo")
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Key;
     use super::*;
 
     #[test]
@@ -114,6 +140,36 @@ mod tests {
         ] {
             assert_eq!(settings.target_networks(algorithm), TargetNetworks { tau, interval_updates }, "{algorithm}");
         }
+    }
+
+    #[test]
+    fn what_none_stands_for_is_what_its_key_says_and_what_is_configured_wins() {
+        let usual = AlgorithmConfig::default();
+        let by_algorithm = |number: fn(&AlgorithmConfig, &str) -> f64| {
+            format!("`\"none\"` takes {} for APPO and {} for PPO.", number(&usual, "appo"), number(&usual, "ppo"))
+        };
+        assert_eq!([usual.normalises_advantages("ppo"), usual.normalises_advantages("appo")], [true, false]);
+        assert_eq!([usual.loss("dqn"), usual.loss("sac"), usual.loss("mine")], [Loss::Huber, Loss::Mse, Loss::Mse]);
+        for (key, said) in [
+            ("algorithm.clip_ratio", by_algorithm(AlgorithmConfig::clip_ratio)),
+            ("algorithm.trace_decay", by_algorithm(AlgorithmConfig::trace_decay)),
+            ("algorithm.value_coefficient", by_algorithm(AlgorithmConfig::value_coefficient)),
+            ("algorithm.normalise_advantages", "`\"none\"` does so for PPO and not for APPO.".into()),
+            ("algorithm.loss", "`\"none\"` takes `huber` for DQN and `mse` for the others.".into()),
+        ] {
+            let doc = Key::find(key).unwrap().doc;
+            assert!(doc.contains(&said), "{key}: {doc}");
+        }
+        let set = AlgorithmConfig {
+            loss: Some(Loss::Mse),
+            clip_ratio: Some(0.1),
+            trace_decay: Some(0.2),
+            value_coefficient: Some(0.3),
+            normalise_advantages: Some(false),
+            ..usual
+        };
+        assert_eq!([set.clip_ratio("ppo"), set.trace_decay("ppo"), set.value_coefficient("ppo")], [0.1, 0.2, 0.3]);
+        assert!(set.loss("dqn") == Loss::Mse && !set.normalises_advantages("ppo"));
     }
 
     #[test]

@@ -26,8 +26,7 @@ pub(crate) struct Tried {
     from: Setting,
     to: Setting,
     verdict: Verdict,
-    /// Absent where an older program wrote the line.
-    configured: Option<Setting>,
+    configured: Setting,
 }
 
 /// What the probes of a run found from one start, in all lives of the run that had this start.
@@ -45,13 +44,13 @@ impl Found {
     pub(crate) fn from(configured: Setting, probes: impl IntoIterator<Item = Tried>) -> Option<Self> {
         let mut newest: Option<(Setting, Self)> = None;
         for probe in probes {
-            let begin = |configured| (configured, Self { home: probe.from, counts: [0, 0] });
-            let (began, found) = newest.get_or_insert_with(|| begin(probe.configured.unwrap_or(probe.from)));
+            let beginning = (probe.configured, Self { home: probe.from, counts: [0, 0] });
+            let (began, found) = newest.get_or_insert(beginning);
             // The setting that was the best so far could not be kept: the run goes back to the one before it.
             let gives_up = probe.verdict == Verdict::Abandoned && probe.to == found.home;
             // A run that was resumed with other numbers begins anew from these.
-            if probe.configured.is_some_and(|configured| configured != *began) || (probe.from != found.home && !gives_up) {
-                (*began, *found) = begin(probe.configured.unwrap_or(probe.from));
+            if probe.configured != *began || (probe.from != found.home && !gives_up) {
+                (*began, *found) = beginning;
             }
             found.take_in(&probe, gives_up);
         }
@@ -163,16 +162,17 @@ pub(crate) mod tests {
     fn a_run_that_goes_on_begins_with_what_it_had_found_and_not_with_what_could_not_be_kept() {
         let config = config(|_| {});
         let setting = |actors| Setting { actors, ..start(&config) };
-        let tried = |from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: None };
+        let tried =
+            |configured, from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: setting(configured) };
         let found = |probes: &[Tried]| Found::from(start(&config), probes.iter().copied()).map(|found| found.home);
         assert_eq!(found(&[]), None);
-        let accepted = [tried(3, 4, Verdict::Accepted), tried(4, 8, Verdict::Rejected), tried(4, 5, Verdict::Abandoned)];
+        let accepted = [tried(3, 3, 4, Verdict::Accepted), tried(3, 4, 8, Verdict::Rejected), tried(3, 4, 5, Verdict::Abandoned)];
         assert_eq!(found(&accepted), Some(setting(4)));
-        assert_eq!(found(&[tried(3, 4, Verdict::Accepted), tried(3, 4, Verdict::Abandoned)]), Some(setting(3)));
-        assert_eq!(found(&[tried(2, 4, Verdict::Accepted)]), None, "somebody has set another start");
-        let lives = [tried(2, 4, Verdict::Accepted), tried(4, 5, Verdict::Rejected), tried(3, 6, Verdict::Accepted)];
+        assert_eq!(found(&[tried(3, 3, 4, Verdict::Accepted), tried(3, 3, 4, Verdict::Abandoned)]), Some(setting(3)));
+        assert_eq!(found(&[tried(2, 2, 4, Verdict::Accepted)]), None, "somebody has set another start");
+        let lives = [tried(2, 2, 4, Verdict::Accepted), tried(2, 4, 5, Verdict::Rejected), tried(3, 3, 6, Verdict::Accepted)];
         assert_eq!(found(&lives), Some(setting(6)), "the newest life began as this one");
-        let changed_back = [tried(3, 4, Verdict::Accepted), tried(2, 6, Verdict::Accepted)];
+        let changed_back = [tried(3, 3, 4, Verdict::Accepted), tried(2, 2, 6, Verdict::Accepted)];
         assert_eq!(found(&changed_back), None, "what was found from another start is none of this");
     }
 
@@ -180,7 +180,7 @@ pub(crate) mod tests {
     fn a_life_that_was_configured_to_begin_where_the_last_one_ended_is_a_new_beginning() {
         let setting = |actors| Setting { actors, environments: 8, batch_size: 64 };
         let tried =
-            |configured, from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: Some(setting(configured)) };
+            |configured, from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: setting(configured) };
         let probes = [
             tried(1, 1, 16, Verdict::Accepted),
             tried(1, 16, 17, Verdict::Rejected),

@@ -152,7 +152,7 @@ pub(crate) const IDLE: &[Idle] = &[
             let ends = [config.adaptation.smallest_batch, config.adaptation.largest_batch];
             ends.into_iter().flatten().all(|end| end == batch_size)
         },
-        state: "adaptation.smallest_batch and adaptation.largest_batch leave learner.batch_size alone to try",
+        state: "adaptation.smallest_batch and adaptation.largest_batch name no batch but learner.batch_size",
         remedy: "adaptation.largest_batch to a larger batch",
     },
     Idle {
@@ -181,7 +181,7 @@ pub(crate) const IDLE: &[Idle] = &[
     },
 ];
 
-/// What the names of environments in Python begin with.
+/// What the names of environments in Python begin with. `tests/config_errors.rs` compares it with the registry.
 const IN_PYTHON: [&str; 3] = ["atari:", "gymnasium:", "python:"];
 
 const CHECKPOINT_KEYS: &[&str] = &["checkpoint.replay", "checkpoint.keep_last", "checkpoint.keep_best", "checkpoint.keep_every_steps"];
@@ -233,7 +233,7 @@ mod tests {
             ("actor.attach_slots=2", "actor.count=0", "actor.count is 0"),
             ("machine.affinity=false", "actor.count=0", "actor.count is 0"),
             ("machine.torch_threads=2", "network.engine=cpu", "learner.device names no GPU"),
-            ("adaptation.step_size=linear", "adaptation.enabled=true", "leave learner.batch_size alone to try"),
+            ("adaptation.step_size=linear", "adaptation.enabled=true", "name no batch but learner.batch_size"),
         ] {
             let refusal = refused(&[switch, change]).unwrap_or_default();
             assert!(refusal.contains(told), "{switch} {change}: {refusal}");

@@ -88,7 +88,6 @@ impl Config {
         let mut errors = Vec::new();
         let Document { mut entries, tables, is_broken } = document::read(text, file_name, &mut errors);
         let in_file: BTreeMap<String, Value> = entries.iter().map(|entry| (entry.path.clone(), entry.value.clone())).collect();
-        let is_argument = argument.is_some();
         entries.extend(argument);
         entries.extend(overrides::read(overrides, &mut errors));
 
@@ -99,7 +98,7 @@ impl Config {
         let places = Places { file: file_name.to_owned(), keys, tables: tables.into_iter().collect() };
 
         let mut config = assemble(&accepted);
-        if is_argument && !["learner.batch_size", "algorithm.minibatches"].iter().any(|&path| accepted.contains_key(path)) {
+        if !["learner.batch_size", "algorithm.minibatches"].iter().any(|&path| accepted.contains_key(path)) {
             automatic::let_ppo_learn_from_new_fragments(&mut config);
         }
         if !is_broken {
@@ -380,10 +379,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_a_batch_of_ppo_has_the_fragments_of_all_environments() {
+    fn a_batch_of_ppo_has_the_fragments_of_all_environments_unless_it_is_configured() {
+        let file = "[environment]\nid = \"CartPole-v1\"\n";
         let batch_size = |overrides: &[&str]| {
             let overrides: Vec<String> = overrides.iter().map(|change| (*change).to_owned()).collect();
             let config = Config::of_argument("CartPole-v1", "CartPole", &overrides).unwrap().config;
+            assert_eq!(Config::parse(file, "task.toml", &overrides).unwrap().config, config, "however the run is asked for");
             (config.learner.batch_size, config.algorithm.minibatches)
         };
         assert_eq!(batch_size(&["algorithm.name=ppo"]), (256, 16), "parts as large as by the defaults");
@@ -397,6 +398,8 @@ mod tests {
         );
         assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"]), (64, 4));
         assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
+        let of_file = Config::parse(&format!("{file}[algorithm]\nname = \"ppo\"\nminibatches = 4\n"), "task.toml", &[]).unwrap().config;
+        assert_eq!((of_file.learner.batch_size, of_file.algorithm.minibatches), (64, 4), "as the file sets one of the two");
     }
 
     #[test]

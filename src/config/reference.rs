@@ -67,7 +67,7 @@ pub fn reference() -> String {
     page.push_str(OF_ONES_OWN);
     page.push_str("\n## Conditions between keys\n\n");
     for rule in RULES {
-        line(&mut page, format_args!("- {}", rule.doc));
+        line(&mut page, format_args!("- {}{}", rule.doc, only_for(rule.algorithms)));
     }
     page.push_str(IDLE_KEYS);
     for idle in IDLE {
@@ -83,7 +83,7 @@ fn write_table(page: &mut String, table: &Table) {
     for key in table.keys {
         let default = if key.is_required() { "required".to_owned() } else { format!("`{}`", key.default_value()) };
         let allowed = Key { unit: "", ..*key }.allowed();
-        let only = if key.algorithms.is_empty() { String::new() } else { format!(" Only for {}.", key.algorithms.join(", ")) };
+        let only = only_for(key.algorithms);
         line(page, format_args!("| `{}` | {default} | {allowed} | {} | {}{only} |", key.name, key.unit, key.doc.trim()));
     }
     for key in table.keys {
@@ -94,6 +94,11 @@ fn write_table(page: &mut String, table: &Table) {
             }
         }
     }
+}
+
+/// For which algorithms a key or a condition is; nothing if it is for all.
+fn only_for(algorithms: &[&str]) -> String {
+    if algorithms.is_empty() { String::new() } else { format!(" Only for {}.", algorithms.join(", ")) }
 }
 
 fn line(page: &mut String, text: std::fmt::Arguments<'_>) {

@@ -522,8 +522,8 @@ pub(crate) const RULES: &[Rule] = &[
         violation: |config| {
             let is_left_whole = config.checkpoint.interval_s.is_some() && config.actor.count > 0;
             (config.machine.sentinel == AfterSupervisor::Kept && !is_left_whole).then(|| {
-                "machine.sentinel = \"keep\" keeps runs whose processes leave in good order when their supervisor is killed, those with \
-                 checkpoints and actors; set checkpoint.interval_s to a number of seconds and actor.count to at least 1, or \
+                "machine.sentinel = \"keep\" needs checkpoints and actors, without which processes do not end in good order when their \
+                 supervisor is killed; set checkpoint.interval_s to a number of seconds and actor.count to at least 1, or \
                  machine.sentinel to \"checkpoint\""
                     .into()
             })

@@ -11,7 +11,7 @@ use super::json;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::config::fitted::{Found, Tried, repeating, start};
-use crate::telemetry::bottleneck::{Clock, Context, verdict_since};
+use crate::telemetry::bottleneck::{Clock, Context, as_training_ended, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
 /// Rows that the curves keep. When there are more, every other row is dropped, and only every other new one is kept.
@@ -33,13 +33,6 @@ pub(super) struct History {
     adaptation: Tail,
     log: Tail,
     shown: Shown,
-    /// Number of rows that came.
-    rows: usize,
-    /// One row of this many is kept.
-    stride: usize,
-    /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
-    /// end with the newest values.
-    newest_is_passing: bool,
     /// The newest moments in which the run learned, for the verdict.
     learning: VecDeque<Snapshot>,
     /// The newest row, whether or not the run learned in it.
@@ -53,11 +46,19 @@ pub(super) struct History {
     tried: Vec<Tried>,
 }
 
-/// All that is shown of a history.
+/// All that is shown of a history. A page goes on from there by itself (`page/columns.js`), so it is also told how the
+/// columns were thinned.
 #[derive(Debug, Default, Serialize)]
 struct Shown {
     /// A column of numbers for each key of `metrics.jsonl`, all of the same length.
     columns: BTreeMap<String, Vec<Option<f64>>>,
+    /// Number of rows that came.
+    rows: usize,
+    /// One row of this many is kept.
+    stride: usize,
+    /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
+    /// end with the newest values.
+    newest_is_passing: bool,
     /// The lines of `evaluations.jsonl`.
     evaluations: Vec<Value>,
     /// The lines of `adaptation.jsonl` with which the run became another one.
@@ -86,10 +87,7 @@ impl History {
             evaluations: Tail::new(folder.evaluations()),
             adaptation: Tail::new(folder.adaptation()),
             log: Tail::new(folder.log()),
-            shown: Shown::default(),
-            rows: 0,
-            stride: 1,
-            newest_is_passing: false,
+            shown: Shown { stride: 1, ..Shown::default() },
             learning: VecDeque::new(),
             newest: None,
             earlier_updates: 0,
@@ -168,10 +166,10 @@ impl History {
         // A run that went on from a checkpoint repeats the steps after it. Evaluations of later steps stay, since those
         // weights existed.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
-        let length = kept.min(self.column(PROGRESS).len() - usize::from(self.newest_is_passing));
+        let length = kept.min(self.column(PROGRESS).len() - usize::from(self.shown.newest_is_passing));
         self.shown.columns.values_mut().for_each(|column| column.truncate(length));
-        self.rows += 1;
-        self.newest_is_passing = !self.rows.is_multiple_of(self.stride);
+        self.shown.rows += 1;
+        self.shown.newest_is_passing = !self.shown.rows.is_multiple_of(self.shown.stride);
         for (key, value) in row.iter().filter(|(_, value)| value.is_number() || value.is_null()) {
             let column = self.shown.columns.entry(key.clone()).or_default();
             column.resize(length, None);
@@ -180,8 +178,8 @@ impl History {
         for column in self.shown.columns.values_mut() {
             column.resize(length + 1, None);
         }
-        if length + 1 >= MOST_ROWS && !self.newest_is_passing {
-            self.stride *= 2;
+        if length + 1 >= MOST_ROWS && !self.shown.newest_is_passing {
+            self.shown.stride *= 2;
             for column in self.shown.columns.values_mut() {
                 let mut position = 0;
                 column.retain(|_| {
@@ -232,25 +230,16 @@ impl History {
         self.newest = Some(snapshot);
     }
 
-    /// The first and the last moment of the time that is judged, if the run learned in it.
-    ///
-    /// Actors and learners count an activity when it ends, so what they did in training is known from the newest row
-    /// alone, which may be later than the end of training. The evaluator and the machine go on with something else
-    /// then: what they did is taken from the rows of training.
+    /// The first and the last moment of the time that is judged, if the run learned in it. The newest row may be later
+    /// than the end of training.
     fn judged(&self) -> Option<(&Snapshot, Snapshot)> {
         let [first, last] = [self.learning.front()?, self.learning.back()?];
-        let newest = self.newest.clone()?;
-        let judged = Snapshot {
-            training_s: last.training_s,
-            evaluator_processor_s: last.evaluator_processor_s,
-            machine_busy_share: self.machine_busy_share(),
-            ..newest
-        };
+        let judged = Snapshot { machine_busy_share: self.machine_busy_share(), ..as_training_ended(self.newest.clone()?, last) };
         (first.training_s < last.training_s).then_some((first, judged))
     }
 
-    /// How busy the machine was in the time that is judged. A row tells of the time since the one before it, so the
-    /// first is left out.
+    /// How busy the machine was in the time that is judged, by the rows of training. A row tells of the time since the
+    /// one before it, so the first is left out.
     fn machine_busy_share(&self) -> Option<f64> {
         let shares: Vec<f64> = self.learning.iter().skip(1).filter_map(|moment| moment.machine_busy_share).collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
@@ -328,8 +317,15 @@ mod tests {
         assert!(steps.len() < MOST_ROWS && steps.len() >= MOST_ROWS / 2 - 1, "{}", steps.len());
         assert!(steps.first().unwrap().unwrap() <= 16.0 && steps.last() == Some(&Some(50_001.0)), "{steps:?}");
         let middle = steps.len() / 2;
-        assert_eq!(steps[middle + 1].unwrap() - steps[middle].unwrap(), history.stride as f64);
+        assert_eq!(steps[middle + 1].unwrap() - steps[middle].unwrap(), history.shown.stride as f64);
         assert!(history.shown.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
+        let sent: Value = serde_json::from_str(&history.whole()).unwrap();
+        let state = ["rows", "stride", "newest_is_passing"].map(|key| sent[key].clone());
+        assert_eq!(
+            state,
+            [Value::from(50_001), Value::from(16), Value::from(true)],
+            "a page thins its columns from there as the server does"
+        );
         let length = steps.len();
         fs::write(folder.metrics(), (1..=50_002).map(line).collect::<String>()).unwrap();
         history.grow().unwrap();
@@ -445,7 +441,7 @@ mod tests {
         let context = fitted(history.configured.as_ref().unwrap(), &history.tried);
         assert_eq!((context.config.actor.count, context.config.adaptation.enabled, context.adapts), (16, false, true));
         let record = folder.record().unwrap();
-        assert_eq!((Some(context.cores), Some(context.machine_cores)), (record.usable_cores, record.machine_cores));
+        assert_eq!((context.cores, context.machine_cores), (record.usable_cores, record.machine_cores));
     }
 
     #[test]

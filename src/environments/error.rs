@@ -81,7 +81,7 @@ pub enum EnvironmentError {
     NeedsReset {
         /// Environment.
         id: String,
-        /// `before its first reset` or `after its episode ended`.
+        /// When, such as `before its first reset`.
         when: &'static str,
     },
     /// An environment of a feature that was left out of this build.
@@ -120,9 +120,9 @@ pub enum EnvironmentError {
     },
     /// An environment that nobody has drawn.
     #[error(
-        "there are no pictures of `{id}`: native environments and games of the Atari 2600 are drawn, what implements \
-         Environment::picture, and environments in Python with the render_mode \"rgb_array\", whose render() returns bytes (uint8) \
-         of height x width x 3"
+        "`{id}` cannot be drawn. Pictures come from native environments, from games of the Atari 2600, from what implements \
+         Environment::picture, and from environments in Python with the render_mode \"rgb_array\" whose render() returns bytes \
+         (uint8) of height x width x 3"
     )]
     NoPicture {
         /// Environment.

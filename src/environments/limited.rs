@@ -39,7 +39,7 @@ impl Environment for Limited {
 
     fn step(&mut self, action: Action<'_>, observation: ValuesMut<'_>) -> Result<Step, EnvironmentError> {
         if self.elapsed_steps >= self.limit_steps {
-            return Err(self.spec().needs_reset("after the end of an episode"));
+            return Err(self.spec().needs_reset("after its episode ended"));
         }
         let mut step = self.environment.step(action, observation)?;
         self.elapsed_steps += 1;

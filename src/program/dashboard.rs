@@ -13,7 +13,7 @@ use crate::run_name::RunName;
 #[derive(Args)]
 pub(crate) struct ShowDashboard {
     /// The run to show first, with the runs beside it: the process id of its supervisor, or its folder, such as
-    /// runs/latest. Without it, the newest run in the folder `runs`.
+    /// runs/latest. Without it, the newest of the runs in the folder `runs` and of those under way.
     #[arg(value_name = "PID or FOLDER")]
     run: Option<RunName>,
     /// Port on the loopback interface; 0 takes any that is free.

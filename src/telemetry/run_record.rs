@@ -29,8 +29,7 @@ pub struct RunRecord {
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
     /// When the supervisor started, in clock ticks since the machine did: another process may have its id by now. 0
-    /// if an older program wrote this.
-    #[serde(default)]
+    /// if it is not known.
     pub supervisor_start_ticks: u64,
     /// Start, UTC.
     pub started: Timestamp,
@@ -39,14 +38,11 @@ pub struct RunRecord {
     /// Folder in which the program was started.
     pub working_directory: String,
     /// How often the run went on from a checkpoint.
-    #[serde(default)]
     pub resumptions: u32,
-    /// Cores that the run may use; absent if an older program wrote this.
-    #[serde(default)]
-    pub usable_cores: Option<usize>,
-    /// Cores of the machine, whoever may use them; absent if an older program wrote this.
-    #[serde(default)]
-    pub machine_cores: Option<usize>,
+    /// Cores that the run may use.
+    pub usable_cores: usize,
+    /// Cores of the machine, whoever may use them.
+    pub machine_cores: usize,
     /// How the run ended; absent while it goes on, and for ever if it was killed.
     pub finished: Option<Finished>,
 }
@@ -79,6 +75,7 @@ impl RunRecord {
     }
 
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {
+        let usable_cores = cores::usable_now();
         Self {
             id: id.into(),
             name: name.into(),
@@ -89,14 +86,14 @@ impl RunRecord {
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
             resumptions: 0,
-            usable_cores: Some(cores::usable_now()),
-            machine_cores: machine_cores(),
+            usable_cores,
+            machine_cores: machine_cores().unwrap_or(usable_cores),
             finished: None,
         }
     }
 }
 
-/// Number of cores that are online: those whose busy time the kernel reports.
+/// Number of cores that are online: those whose busy time the kernel reports; `None` if the system does not tell.
 fn machine_cores() -> Option<usize> {
     sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| cores.try_into().ok())
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::append::AppendFile;
-use super::bottleneck::{Clock, Context, Diagnosis, verdict_since};
+use super::bottleneck::{Context, Judged};
 use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::pace::Pace;
@@ -56,16 +56,7 @@ pub struct Sinks {
     next_metrics_s: f64,
     last_metrics_s: Option<f64>,
     metrics_pace: Pace,
-    context: Context,
-    /// The first moment of this life of the run. If the run goes on, it counts what earlier lives did.
-    first: Option<Snapshot>,
-    /// Whether a moment with more updates than `first` has been recorded.
-    has_learned: bool,
-    /// The moment after the first one with more updates. An activity is counted when it ends, so whatever began
-    /// before the first update has been counted by then, such as filling the replay again when a run goes on.
-    learning_started: Option<Snapshot>,
-    /// The last moment of training, once it has ended.
-    trained: Option<Snapshot>,
+    judged: Judged,
     /// The causes of failures that the user has been told.
     known_causes: BTreeSet<String>,
     /// What could not be written at all, in words.
@@ -103,11 +94,7 @@ impl Sinks {
             next_metrics_s: 0.0,
             last_metrics_s: None,
             metrics_pace: Pace::over(0.0),
-            context: settings.context,
-            first: None,
-            has_learned: false,
-            learning_started: None,
-            trained: None,
+            judged: Judged::new(settings.context),
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
             goal: settings.goal.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
@@ -132,9 +119,7 @@ impl Sinks {
 
     /// Shows a moment, and writes it down if the metrics interval has passed.
     pub fn record(&mut self, snapshot: &Snapshot) {
-        if self.trained.is_none() {
-            self.look_for_learning(snapshot);
-        }
+        self.judged.record(snapshot);
         self.progress.update(snapshot);
         if snapshot.wall_s >= self.next_metrics_s {
             self.next_metrics_s = snapshot.wall_s + self.metrics_interval_s;
@@ -144,7 +129,7 @@ impl Sinks {
 
     /// Takes note of the last moment of training: the verdict on the bottleneck leaves out the time after it.
     pub fn training_ended(&mut self, trained: &Snapshot) {
-        self.trained = Some(trained.clone());
+        self.judged.training_ended(trained);
     }
 
     /// Records an evaluation. The progress line has its figures from the next snapshot.
@@ -213,7 +198,7 @@ impl Sinks {
     /// that advice starts from.
     pub fn fitted_to(&mut self, setting: String, config: Config) {
         self.fitted = Some(setting);
-        self.context.config = config;
+        self.judged.fitted_to(config);
     }
 
     /// Writes the last moment, completes `run.json` and prints the closing report.
@@ -226,7 +211,7 @@ impl Sinks {
         let playable = saved && !reason.is_failure();
         let saved_env_steps = self.folder.saved_env_steps().filter(|_| !matches!(reason, StopReason::Failed(_) | StopReason::Solved));
         let goal = self.goal.as_ref().map(Goal::outcome);
-        let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.context.config.run);
+        let change = Reached::of(snapshot.env_steps, snapshot.wall_s, goal).change_to_go_on(&self.judged.config().run);
         let means = snapshot.clone().with_rates_of_training();
         let mut summary = Summary {
             reason,
@@ -247,7 +232,7 @@ impl Sinks {
             last_evaluation: self.evaluation_of(snapshot.parameter_version),
             goal,
             fitted: self.fitted.take(),
-            bottleneck: self.verdict(snapshot),
+            bottleneck: self.judged.verdict(snapshot),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
             charts: self.folder.charts(),
@@ -264,22 +249,6 @@ impl Sinks {
         self.event(&summary.to_string());
         self.console.drain(LAST_WORDS_PATIENCE);
         summary
-    }
-
-    fn look_for_learning(&mut self, snapshot: &Snapshot) {
-        if self.learning_started.is_none() && self.has_learned {
-            self.learning_started = Some(snapshot.clone());
-        }
-        self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
-    }
-
-    /// What held the run back while it trained. Actors and learners count an activity when it ends, so what they did
-    /// is known from the `last` moment alone. The clock and the evaluator have gone on since, so their seconds are
-    /// those at the end of training.
-    fn verdict(&self, last: &Snapshot) -> Diagnosis {
-        let trained = self.trained.as_ref().unwrap_or(last);
-        let now = Snapshot { wall_s: trained.wall_s, evaluator_processor_s: trained.evaluator_processor_s, ..last.clone() };
-        verdict_since(self.first.as_ref().unwrap_or(&now), self.learning_started.as_ref(), &now, Clock::Wall, &self.context)
     }
 
     fn write_metrics(&mut self, snapshot: &Snapshot) {

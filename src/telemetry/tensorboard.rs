@@ -101,18 +101,18 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("time/gpu_busy_share", snapshot.gpu_busy_share),
         ("time/gpu_memory_bytes", snapshot.gpu_memory_bytes.map(|bytes| bytes as f64)),
         ("replay/beta", snapshot.beta),
-        ("replay/samples_per_insert", share(snapshot.sampled as f64, snapshot.inserted as f64)),
+        ("replay/samples_per_insert", share_if_any(snapshot.sampled as f64, snapshot.inserted as f64)),
         ("evaluation/best_return_mean", snapshot.best_eval_return),
         ("evaluation/best_return_ci95_low", snapshot.best_eval_ci95_low),
-        ("actor_time/environment_share", share(actor.environment_s, actor_s)),
-        ("actor_time/inference_share", share(actor.inference_s, actor_s)),
-        ("actor_time/insert_share", share(actor.insert_s, actor_s)),
-        ("actor_time/limiter_wait_share", share(actor.limiter_wait_s, actor_s)),
-        ("learner_time/replay_share", share(learner.replay_s, learner_s)),
-        ("learner_time/compute_share", share(learner.compute_s, learner_s)),
-        ("learner_time/exchange_share", share(learner.exchange_s, learner_s)),
-        ("learner_time/publish_share", share(learner.publish_s, learner_s)),
-        ("learner_time/limiter_wait_share", share(learner.limiter_wait_s, learner_s)),
+        ("actor_time/environment_share", share_if_any(actor.environment_s, actor_s)),
+        ("actor_time/inference_share", share_if_any(actor.inference_s, actor_s)),
+        ("actor_time/insert_share", share_if_any(actor.insert_s, actor_s)),
+        ("actor_time/limiter_wait_share", share_if_any(actor.limiter_wait_s, actor_s)),
+        ("learner_time/replay_share", share_if_any(learner.replay_s, learner_s)),
+        ("learner_time/compute_share", share_if_any(learner.compute_s, learner_s)),
+        ("learner_time/exchange_share", share_if_any(learner.exchange_s, learner_s)),
+        ("learner_time/publish_share", share_if_any(learner.publish_s, learner_s)),
+        ("learner_time/limiter_wait_share", share_if_any(learner.limiter_wait_s, learner_s)),
     ];
     let named = always.into_iter().chain(known(sometimes)).map(|(tag, value)| (Cow::from(tag), value));
     named.chain(snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value))).collect()
@@ -142,6 +142,7 @@ fn known(scalars: impl IntoIterator<Item = (&'static str, Option<f64>)>) -> impl
     scalars.into_iter().filter_map(|(tag, value)| Some((tag, value?)))
 }
 
-fn share(part: f64, whole: f64) -> Option<f64> {
+/// `part` as a share of `whole`; `None` if there is no whole.
+fn share_if_any(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -23,13 +23,14 @@ export function thinned(evaluations) {
 }
 
 export class Columns {
-  constructor(columns) {
+  /** Columns that go on from those of the server, with how it has thinned them so far. */
+  constructor({ columns = {}, rows = 0, stride = 1, newest_is_passing = false }) {
     this.all = columns;
-    this.rows = 0;
-    this.stride = 1;
+    this.rows = rows;
+    this.stride = stride;
     // Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
     // end with the newest values.
-    this.newestIsPassing = false;
+    this.newestIsPassing = newest_is_passing;
   }
 
   get(key) {
@@ -64,7 +65,7 @@ export class Columns {
     for (const column of Object.values(this.all)) {
       if (column.length <= kept) column.push(null);
     }
-    if (this.length > MOST_ROWS && !this.newestIsPassing) this.thin();
+    if (this.length >= MOST_ROWS && !this.newestIsPassing) this.thin();
   }
 
   thin() {

@@ -137,7 +137,7 @@ export class Run {
   }
 
   showHistory(history) {
-    this.columns = new Columns(history.columns);
+    this.columns = new Columns(history);
     this.evaluations = history.evaluations;
     this.changes = history.changes;
     this.events = history.events;

@@ -75,7 +75,7 @@ impl fmt::Display for PlayedPolicy {
             )?;
         }
         if self.instead_of_best {
-            writeln!(formatter, "weights     the last ones: none of the run were confirmed as its best")?;
+            writeln!(formatter, "weights     the last ones: the run has confirmed none as its best")?;
         }
         if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
             let fresh = if confirmed { "fresh " } else { "" };

@@ -5,6 +5,7 @@
 //! processes help in the second case, whatever the number of cores, and harm in the third.
 
 mod advice;
+mod judged;
 mod period;
 
 use std::fmt;
@@ -12,12 +13,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use advice::{Advice, KeyChange};
+pub(crate) use judged::{Judged, as_training_ended};
 
 use self::period::Period;
 use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
 use crate::config::{Config, Rows};
-use crate::machine::cores;
 use crate::readable::{self, counted, percent, short};
 
 /// A side that waits for less of its time than this is busy.
@@ -58,9 +59,7 @@ impl Context {
 
     /// The context of a run that begins as `config` says, on the cores that its record has noted.
     pub fn of_run(config: Config, record: &RunRecord) -> Self {
-        // Records of older programs have neither number.
-        let cores = record.usable_cores.unwrap_or_else(cores::usable_now);
-        Self { machine_cores: record.machine_cores.unwrap_or(cores), ..Self::new(config, cores) }
+        Self { machine_cores: record.machine_cores, ..Self::new(config, record.usable_cores) }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Each verdict on the times of a run that shows it. `tests/bottleneck_advice.rs` has real ones.
 
-use jiff::Timestamp;
-
 use super::super::snapshot::Effort;
 use super::super::{ActorTime, LearnerTime};
 use super::*;
@@ -90,16 +88,6 @@ fn cores_that_other_programs_use_elsewhere_on_a_larger_machine_leave_those_of_th
     let beside_others = Snapshot { effort_in_training, ..run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]) };
     let verdict = judge(&beside_others, &Context { machine_cores: 64, ..context() });
     assert!(verdict.to_string().contains("set learner.count=2 (now 1): 3.2 cores were idle"), "{verdict}");
-}
-
-#[test]
-fn a_run_whose_record_says_nothing_of_the_machine_has_it_to_itself() {
-    let noted = RunRecord { usable_cores: Some(3), ..RunRecord::of_this_process("", "", Timestamp::UNIX_EPOCH) };
-    let given = |machine_cores| {
-        let context = Context::of_run(context().config, &RunRecord { machine_cores, ..noted.clone() });
-        (context.cores, context.machine_cores)
-    };
-    assert_eq!([given(None), given(Some(8))], [(3, 3), (3, 8)]);
 }
 
 #[test]

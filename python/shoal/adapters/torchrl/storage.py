@@ -331,10 +331,7 @@ class ShoalStorageSampler(PrioritizedSampler):
     def loads(self, path: str | Path) -> None:
         """Read what `dumps` wrote, and forget what was drawn: priorities are loaded with the storage."""
         self._empty()
-        written = Path(path) / "sampler.json"
-        # Dumps of older versions have no such file.
-        if written.exists():
-            self._beta = json.loads(written.read_text())["beta"]
+        self._beta = json.loads((Path(path) / "sampler.json").read_text())["beta"]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self._beta}, reduction={self.reduction})"
