@@ -86,10 +86,10 @@ class Policy:
     def __call__(self, observation: ArrayLike, explore: bool = False) -> int | NDArray[Any]:
         """The action for one observation, or the actions for a batch.
 
-        Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). If the environment's
-        `Discrete` begins at another number than 0, add `space.start`. For a `MultiDiscrete` or `MultiBinary` actions are
-        arrays of the space's shape and type, or of shape (batch, *shape). Continuous actions are float32 vectors within
-        the bounds, of shape (n,) or (batch, n). If their space has more than one dimension, use
+        Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). If the environment's space
+        begins at another number than 0, add `space.start`. For a `MultiDiscrete` or `MultiBinary` they are what the
+        environment takes: arrays of the space's shape and type, or of shape (batch, *shape). Continuous actions are
+        float32 vectors within the bounds, of shape (n,) or (batch, n). If their space has more than one dimension, use
         `action.reshape(space.shape)`.
 
         By default these are the policy's best actions. With `explore` they are drawn as the algorithm explored in the
@@ -133,8 +133,8 @@ class Policy:
     def to_torch(self) -> "TorchPolicy":
         """A `torch.nn.Module` that maps a batch of observations to the same actions. It scales observations itself.
 
-        Where the policy returns arrays, for a `MultiDiscrete` or `MultiBinary`, the module returns their indices: the
-        numbers of an array, counted from 0, are `numpy.unravel_index(index, space.nvec)`, or `(2,) * n` for the second.
+        Where the policy returns arrays, for a `MultiDiscrete` or `MultiBinary`, the module returns their indices among
+        all combinations, in the order of `numpy.unravel_index`.
 
         `PolicyError`: the file holds newer weights by now, or there is only a checkpoint.
         """
@@ -188,7 +188,7 @@ def _newer_weights(source, updates):
 
 
 def _as_arrays(indices, counts, start, shape, dtype):
-    """The arrays for which `indices` stand: the last number changes from each to the next, as in `numpy.unravel_index`."""
+    """The arrays for which `indices` stand, in the order of `numpy.unravel_index`: the last number changes first."""
     counts = np.array(counts, int)
     # After how many indices a number changes. NumPy's own function takes 64 numbers at most.
     steps = np.cumprod(counts[::-1])[::-1] // counts
