@@ -28,6 +28,7 @@ fn half_cheetah() -> EnvironmentSpec {
         time_limit_steps: Some(1_000),
         reward_threshold: None,
         frame_stack: 1,
+        action_arrays: None,
     }
 }
 

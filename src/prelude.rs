@@ -46,6 +46,7 @@
 //!             time_limit_steps: Some(100),
 //!             reward_threshold: None,
 //!             frame_stack: 1,
+//!             action_arrays: None,
 //!         }
 //!     }
 //!

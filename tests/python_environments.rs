@@ -38,6 +38,7 @@ fn environments_in_python_conform() {
         for id in ["gymnasium:CartPole-v1", "gymnasium:Pendulum-v1", "gymnasium:MountainCarContinuous-v0"] {
             conformance::check(|| registry::make(id)).unwrap_or_else(|error| panic!("{id}: {error}"));
         }
+        conformance::check(|| request("python:shapes:make_cart_pole_with_a_switch", "{}").make()).unwrap();
     });
 }
 
@@ -167,6 +168,38 @@ fn actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep() {
 }
 
 #[test]
+fn each_combination_of_many_numbers_is_one_action_and_arrives_as_the_array_that_the_space_says() {
+    in_prepared_process("each_combination_of_many_numbers_is_one_action_and_arrives_as_the_array_that_the_space_says", || {
+        let made = |space: &str| request("python:shapes:Combined", &format!(r#"{{"space": "{space}"}}"#)).make().unwrap();
+        for (space, shape, dtype, digits) in [
+            ("MultiDiscrete([2, 3])", &[2][..], "int64", &[0.0, 1.0, 2.0, 10.0, 11.0, 12.0][..]),
+            ("MultiDiscrete([3])", &[1], "int64", &[0.0, 1.0, 2.0]),
+            ("MultiDiscrete([[2], [2]], dtype=numpy.int8, start=[[3], [-1]])", &[2, 1], "int8", &[29.0, 30.0, 39.0, 40.0]),
+            ("MultiBinary(2)", &[2], "int8", &[0.0, 1.0, 10.0, 11.0]),
+            ("MultiBinary((1, 2, 1))", &[1, 2, 1], "int8", &[0.0, 1.0, 10.0, 11.0]),
+        ] {
+            let mut combined = made(space);
+            let spec = combined.spec();
+            assert_eq!(spec.action, ActionSpace::Discrete { n: digits.len() }, "{space}");
+            let arrays = spec.action_arrays.clone().unwrap();
+            assert_eq!((&*arrays.shape, &*arrays.dtype, arrays.combinations()), (shape, dtype, Some(digits.len())), "{space}");
+            observe(&mut *combined);
+            // Twice, because the environment may do with an array what it likes.
+            for (index, digits) in digits.iter().enumerate().chain(digits.iter().enumerate()) {
+                assert_eq!(reward(&mut *combined, Action::Discrete(index)), *digits, "{space}");
+            }
+        }
+        let mut most = made("MultiBinary(12)");
+        observe(&mut *most);
+        assert_eq!(reward(&mut *most, Action::Discrete(4_095)), 111_111_111_111.0);
+        let mut ones = made("MultiDiscrete([1] * 100)");
+        observe(&mut *ones);
+        assert_eq!(reward(&mut *ones, Action::Discrete(0)), 0.0, "more numbers than an array of NumPy has dimensions");
+        assert_eq!(request("python:shapes:LaterIndices", "{}").make().unwrap().spec().action_arrays, None);
+    });
+}
+
+#[test]
 fn arguments_reach_the_constructor_and_functions_serve_as_well_as_classes() {
     in_prepared_process("arguments_reach_the_constructor_and_functions_serve_as_well_as_classes", || {
         let configured = request("python:shapes:Configured", r#"{"length": 3, "names": ["a", "b"]}"#).make().unwrap();
@@ -225,7 +258,8 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("gymnasium:Registered-v0", &["write gymnasium:MODULE:Registered-v0"]),
             ("gymnasium:no_such_module:X-v0", &["there is no module no_such_module", "tests/data/python"]),
             ("gymnasium:registering:Registred-v0", &["names like it: Registered-v0"]),
-            ("python:shapes:ManyActions", &["MultiDiscrete([2 3])", "Discrete and Box"]),
+            ("python:shapes:NestedActions", &["Dict(", "Discrete, MultiDiscrete, MultiBinary and Box are supported"]),
+            ("python:shapes:ManySwitches", &["MultiBinary(13): 8,192 combinations", "at most 4,096", "as one Discrete space"]),
             ("python:shapes:EndlessActions", &["no finite bounds"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
             ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),

@@ -8,9 +8,11 @@ mod run_support;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
-use run_support::{SMALL, Supervised, number, said, start, told};
+use run_support::{SMALL, Supervised, number, said, start, start_preset, told};
 use serde_json::Value;
+use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
+use shoal::environments::{ActionArrays, ActionSpace};
 use shoal::telemetry::videos_in;
 
 /// A run of the environment that fails as `how` says. It has no evaluator, which would also fail.
@@ -181,6 +183,24 @@ fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_with
         let folder = run.run_folder();
         let played = run.ask("evaluate", &["--json", "--episodes", "2", folder.to_str().unwrap()]);
         assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0]), "{played}");
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
+fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_for_which_arrays_they_stand() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    for algorithm in ["dqn", "ppo", "appo"] {
+        let of_task = ["environment.id=python:shapes:Lock", &python_path, "run.stop_env_steps=2000", "run.stop_eval_return=\"none\""];
+        let mut run = start_preset(&format!("cartpole_{algorithm}"), &of_task);
+        assert!(run.wait().success(), "{}", run.output());
+        let trained = run.metrics().pop().unwrap();
+        assert!(trained["train_return_mean"].as_f64().unwrap() > 0.0, "{algorithm}: {trained}");
+        let folder = run.run_folder();
+        let spaces = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap().metadata.spaces.unwrap();
+        let arrays = ActionArrays { counts: vec![2, 3], start: vec![0, -1], shape: vec![2], dtype: "int64".into() };
+        assert_eq!((spaces.action, spaces.action_arrays), (ActionSpace::Discrete { n: 6 }, Some(arrays)), "{algorithm}");
+        run.ask("evaluate", &["--json", "--episodes", "2", folder.to_str().unwrap()]);
         run.assert_nothing_left();
     }
 }

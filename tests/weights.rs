@@ -9,7 +9,7 @@ use std::{
 
 use shoal::{
     checkpoint::{PolicySpaces, PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata},
-    environments::ActionSpace,
+    environments::{ActionArrays, ActionSpace},
     networks::{Head, InputScaling, InputSpec, NetworkSpec},
     values::ValueType,
 };
@@ -300,7 +300,7 @@ fn what_a_policy_observes_and_does_comes_back_bit_for_bit() {
     let (_folder, path) = folder();
     let observation = InputSpec { element: ValueType::F32, shape: vec![2, 2] };
     let action = ActionSpace::Box { low: vec![-0.1, f32::MIN], high: vec![1.0 / 3.0, 16_777_216.0] };
-    let spaces = PolicySpaces { observation, frames: 2, action };
+    let spaces = PolicySpaces { observation, frames: 2, action, action_arrays: None };
     let policy = PolicyWeights { metadata: WeightsMetadata { spaces: Some(spaces), ..metadata() }, ..policy(1) };
     policy.save(&path).unwrap();
     assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
@@ -310,7 +310,13 @@ fn what_a_policy_observes_and_does_comes_back_bit_for_bit() {
     assert!(entry.get("spaces").is_none());
     entry["spaces"] = said;
     fs::write(&path, with_entry(&saved(&self::policy(1)), &entry)).unwrap();
-    assert_eq!(PolicyWeights::load(&path).unwrap().metadata.spaces.unwrap().action, ActionSpace::Discrete { n: 2 });
+    let spaces = PolicyWeights::load(&path).unwrap().metadata.spaces.unwrap();
+    assert_eq!((&spaces.action, &spaces.action_arrays), (&ActionSpace::Discrete { n: 2 }, &None), "files may say nothing of arrays");
+    let arrays = ActionArrays { counts: vec![1, 2], start: vec![0, -3], shape: vec![2, 1], dtype: "int8".into() };
+    let spaces = PolicySpaces { action_arrays: Some(arrays), ..spaces };
+    let policy = PolicyWeights { metadata: WeightsMetadata { spaces: Some(spaces), ..metadata() }, ..self::policy(1) };
+    policy.save(&path).unwrap();
+    assert_eq!(PolicyWeights::load(&path).unwrap(), policy);
 }
 
 /// The bytes with another entry `shoal` in the metadata.

@@ -75,6 +75,7 @@ class Policy:
         self.actions: int | None = facts.get("actions")
         self.low: NDArray[np.float32] | None = _bound(facts.get("low"))
         self.high: NDArray[np.float32] | None = _bound(facts.get("high"))
+        self._action_arrays = facts.get("action_arrays")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded_again, (self._source, self._weights, self._seed, self.updates)
@@ -85,9 +86,11 @@ class Policy:
     def __call__(self, observation: ArrayLike, explore: bool = False) -> int | NDArray[Any]:
         """The action for one observation, or the actions for a batch.
 
-        Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). Continuous actions are
-        float32 vectors within the bounds, of shape (n,) or (batch, n). If the environment's space begins at another
-        number than 0, add `space.start`. If it has more than one dimension, use `action.reshape(space.shape)`.
+        Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). If the environment's space
+        begins at another number than 0, add `space.start`. For a `MultiDiscrete` or `MultiBinary` they are what the
+        environment takes: arrays of the space's shape and type, or of shape (batch, *shape). Continuous actions are
+        float32 vectors within the bounds, of shape (n,) or (batch, n). If their space has more than one dimension, use
+        `action.reshape(space.shape)`.
 
         By default these are the policy's best actions. With `explore` they are drawn as the algorithm explored in the
         first environment of the run when the policy was saved. For a file outside its run's folder, exploration follows
@@ -120,12 +123,18 @@ class Policy:
             raise ValueError("an observation is not finite")
         chosen = self._native.choose(rows, bool(explore))
         is_one = observation.shape == shape
-        if self.low is None:
-            return int(chosen[0]) if is_one else chosen
-        return chosen if is_one else chosen.reshape(-1, len(self.low))
+        if self.low is not None:
+            return chosen if is_one else chosen.reshape(-1, len(self.low))
+        if self._action_arrays is not None:
+            chosen = _as_arrays(chosen, *self._action_arrays)
+            return chosen[0] if is_one else chosen
+        return int(chosen[0]) if is_one else chosen
 
     def to_torch(self) -> "TorchPolicy":
         """A `torch.nn.Module` that maps a batch of observations to the same actions. It scales observations itself.
+
+        Where the policy returns arrays, for a `MultiDiscrete` or `MultiBinary`, the module returns their indices among
+        all combinations, in the order of `numpy.unravel_index`.
 
         `PolicyError`: the file holds newer weights by now, or there is only a checkpoint.
         """
@@ -176,6 +185,14 @@ def _loaded_again(source, weights, seed, updates):
 
 def _newer_weights(source, updates):
     return PolicyError(f"{source} holds newer weights than those that were loaded, of {updates} updates: load them again")
+
+
+def _as_arrays(indices, counts, start, shape, dtype):
+    """The arrays for which `indices` stand, in the order of `numpy.unravel_index`: the last number changes first."""
+    counts = np.array(counts, int)
+    # After how many indices a number changes. NumPy's own function takes 64 numbers at most.
+    steps = np.cumprod(counts[::-1])[::-1] // counts
+    return (indices[:, None] // steps % counts + start).reshape(len(indices), *shape).astype(dtype)
 
 
 def _bound(values):

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shoal::catalogue::Catalogue;
-use shoal::environments::{ActionSpace, Actions};
+use shoal::environments::{ActionArrays, ActionSpace, Actions};
 use shoal::roles::player::{ActingPolicy, ObservedEnvironment, PlayError, SavedPolicy, Which};
 use shoal::telemetry::ReturnStatistics;
 use shoal::values::{ValueType, Values};
@@ -82,6 +82,9 @@ impl Policy {
                 facts.set_item("low", low)?;
                 facts.set_item("high", high)?;
             }
+        }
+        if let Some(ActionArrays { counts, start, shape, dtype }) = &self.environment.spec.action_arrays {
+            facts.set_item("action_arrays", (counts, start, shape, dtype))?;
         }
         Ok(facts)
     }

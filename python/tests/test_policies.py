@@ -368,6 +368,63 @@ def test_images_of_bytes_are_played_in_whatever_type_a_run_has_taken_them(folder
             shoal.evaluate(policy, Pixels("float64", brightest), episodes=1)
 
 
+class Combined(gymnasium.Env):
+    """Takes arrays, with a reward for one combination, and nothing else."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    best = (-1, 2)
+
+    def __init__(self, is_binary=False):
+        self.action_space = gymnasium.spaces.MultiDiscrete([[2], [3]], np.int16, start=[[-1], [0]])
+        if is_binary:
+            self.action_space, self.best = gymnasium.spaces.MultiBinary(2), (0, 1)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action) and action.dtype == self.action_space.dtype, repr(action)
+        return np.zeros(2, np.float32), float(tuple(action.ravel()) == self.best), True, False, {}
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_actions_are_the_arrays_that_the_environment_takes_and_a_module_returns_their_indices(folder, is_binary):
+    run = shoal.train(
+        Combined,
+        algorithm="dqn",
+        environment={"keyword_arguments": {"is_binary": is_binary}},
+        run={"stop_env_steps": 3000},
+        quiet=True,
+    )
+    policy = run.load("last")
+    environment = Combined(is_binary)
+    space = environment.action_space
+    action = policy(np.zeros(2))
+    assert action.dtype == space.dtype and tuple(action.ravel()) == environment.best and action in space
+    rows = policy(np.zeros((300, 2)), explore=True)
+    assert rows.shape == (300, *space.shape) and rows.dtype == space.dtype and all(row in space for row in rows)
+    assert policy.actions == (4 if is_binary else 6)
+    assert policy(np.zeros((0, 2))).shape == (0, *space.shape)
+    assert shoal.evaluate(policy, environment, episodes=2).returns == [1.0, 1.0]
+    assert shoal.evaluate(policy, episodes=2).returns == [1.0, 1.0]
+    # No environment is made: the file says it.
+    moved = shutil.copy(policy.path, folder / "moved.safetensors")
+    np.testing.assert_array_equal(shoal.load(moved)(np.zeros(2)), action)
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    index = policy.to_torch()(torch.zeros(1, 2)).numpy()
+    counts = (2, 2) if is_binary else space.nvec.ravel()
+    start = 0 if is_binary else space.start.ravel()
+    np.testing.assert_array_equal(np.stack(np.unravel_index(index, counts), -1) + start, [environment.best])
+
+
+@pytest.mark.parametrize("counts", [[2, 3], [4], [1, 5, 2]])
+def test_indices_become_arrays_in_numpy_s_order(counts):
+    indices = np.arange(np.prod(counts))
+    arrays = shoal.policies._as_arrays(indices, counts, [7] * len(counts), [len(counts)], "int8")
+    np.testing.assert_array_equal(arrays, np.stack(np.unravel_index(indices, counts), -1) + 7)
+    assert arrays.dtype == np.int8
+
+
 def test_an_environment_is_made_by_a_class_or_function(folder, monkeypatch):
     policy = short_run("cartpole_dqn").load("last")
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 5)

@@ -97,6 +97,7 @@ impl Dynamics for Acrobot {
             time_limit_steps: Some(500),
             reward_threshold: Some(-100.0),
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

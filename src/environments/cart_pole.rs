@@ -50,6 +50,7 @@ impl Dynamics for CartPole {
             time_limit_steps: Some(500),
             reward_threshold: Some(475.0),
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

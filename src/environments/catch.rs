@@ -43,6 +43,7 @@ impl Dynamics for Catch {
             time_limit_steps: None,
             reward_threshold: None,
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

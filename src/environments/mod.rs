@@ -48,7 +48,7 @@ pub use observed::ObservationOptions;
 pub use registry::{Environments, make, names, spec};
 pub use request::{EnvironmentRequest, Examined, Purpose};
 pub use seed_sequence::{SeedSequence, derive_seed};
-pub use spaces::{Action, ActionSpace, ObservationSpace};
+pub use spaces::{Action, ActionArrays, ActionSpace, ObservationSpace};
 pub use vector::{Actions, FinishedEpisode, VectorEnvironment};
 
 use crate::values::ValuesMut;
@@ -69,6 +69,9 @@ pub struct EnvironmentSpec {
     /// How many of the last observations tell enough for a decision, as far as the authors of the environment know. An agent sees so
     /// many, unless its configuration says otherwise.
     pub frame_stack: usize,
+    /// The arrays for which the indices of its actions stand, if it takes such arrays: environments in Python turn one into the other.
+    /// Every other environment leaves `None` here.
+    pub action_arrays: Option<ActionArrays>,
 }
 
 impl EnvironmentSpec {

@@ -39,6 +39,7 @@ impl Dynamics for MountainCar {
             time_limit_steps: Some(200),
             reward_threshold: Some(-110.0),
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

@@ -92,6 +92,7 @@ impl Dynamics for MountainCarContinuous {
             time_limit_steps: Some(999),
             reward_threshold: Some(90.0),
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

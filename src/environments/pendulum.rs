@@ -50,6 +50,7 @@ impl Dynamics for Pendulum {
             time_limit_steps: Some(200),
             reward_threshold: None,
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

@@ -228,6 +228,7 @@ impl Dynamics for Rally {
             time_limit_steps: Some(TIME_LIMIT_STEPS),
             reward_threshold: Some(4.0),
             frame_stack: 2,
+            action_arrays: None,
         }
     }
 

@@ -127,6 +127,36 @@ impl fmt::Display for ActionSpace {
     }
 }
 
+/// The arrays of whole numbers for which the indices of a discrete space stand: all combinations of the numbers. The last number
+/// changes from each index to the next, as in NumPy's `unravel_index`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionArrays {
+    /// How many values each number can have, flattened.
+    pub counts: Vec<usize>,
+    /// The smallest value of each number.
+    pub start: Vec<i64>,
+    /// Lengths of the dimensions.
+    pub shape: Vec<usize>,
+    /// NumPy's name for the type of the numbers.
+    pub dtype: String,
+}
+
+impl ActionArrays {
+    /// How many arrays there are; `None` if the parts do not fit each other, as in a damaged file.
+    pub fn combinations(&self) -> Option<usize> {
+        let product = |factors: &[usize]| factors.iter().try_fold(1_usize, |product, &factor| product.checked_mul(factor));
+        let fit = self.start.len() == self.counts.len() && product(&self.shape) == Some(self.counts.len());
+        if fit { product(&self.counts) } else { None }
+    }
+}
+
+impl fmt::Display for ActionArrays {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { counts, start, shape, dtype } = self;
+        write!(formatter, "an array ({dtype} {shape:?}) of {counts:?} values from {start:?} on")
+    }
+}
+
 /// One action for one environment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action<'a> {

@@ -148,7 +148,8 @@ pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) ->
 /// What an agent observes in an environment and what it does there, in words that differ whenever either does.
 pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
     let ObservationSpace { element, shape, .. } = &spec.observation;
-    let words = format!("{} observed values ({} {shape:?}) and takes {}", spec.observation.len(), element.name(), spec.action);
+    let arrays = spec.action_arrays.as_ref().map_or_else(String::new, |arrays| format!(" for {arrays}"));
+    let words = format!("{} observed values ({} {shape:?}) and takes {}{arrays}", spec.observation.len(), element.name(), spec.action);
     if words.len() <= MOST_CHARACTERS {
         return words;
     }
@@ -169,7 +170,7 @@ pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::{ActionSpace, registry};
+    use crate::environments::{ActionArrays, ActionSpace, registry};
 
     #[test]
     fn a_native_environment_needs_no_surroundings() {
@@ -205,6 +206,22 @@ mod tests {
         check_unchanged(&spec("CartPole-v1"), &spaces(&spec("CartPole-v1"))).unwrap();
         let refusal = check_unchanged(&spec("Acrobot-v1"), &spaces(&spec("CartPole-v1"))).unwrap_err().to_string();
         assert!(refusal.contains("6 observed values") && refusal.contains("4 observed values"), "{refusal}");
+    }
+
+    #[test]
+    fn indices_that_stand_for_other_arrays_are_told_apart() {
+        let of_counts = |counts: [usize; 2]| {
+            let arrays = ActionArrays { counts: counts.to_vec(), start: vec![0, 0], shape: vec![2], dtype: "int64".into() };
+            EnvironmentSpec {
+                action: ActionSpace::Discrete { n: 6 },
+                action_arrays: Some(arrays),
+                ..registry::spec("CartPole-v1").unwrap()
+            }
+        };
+        let planned = spaces(&of_counts([2, 3]));
+        assert!(planned.ends_with("an index from 0 to 5 for an array (int64 [2]) of [2, 3] values from [0, 0] on"), "{planned}");
+        check_unchanged(&of_counts([2, 3]), &planned).unwrap();
+        check_unchanged(&of_counts([3, 2]), &planned).unwrap_err();
     }
 
     #[test]

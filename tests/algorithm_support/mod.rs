@@ -26,6 +26,7 @@ pub fn environment<const OBSERVATIONS: usize>(action: ActionSpace) -> Environmen
         time_limit_steps: None,
         reward_threshold: None,
         frame_stack: 1,
+        action_arrays: None,
     }
 }
 

@@ -148,6 +148,7 @@ impl World {
             time_limit_steps: None,
             reward_threshold: None,
             frame_stack: 1,
+            action_arrays: None,
         };
         let (mut catalogue, log) = (Catalogue::default(), Log::default());
         let (spec, kept) = (environment.clone(), log.clone());

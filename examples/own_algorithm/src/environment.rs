@@ -33,6 +33,7 @@ impl Dynamics for Corridor {
             time_limit_steps: Some(50),
             reward_threshold: Some(0.95),
             frame_stack: 1,
+            action_arrays: None,
         }
     }
 

@@ -84,6 +84,7 @@ fn spec(id: &str, actions: usize, options: &Options) -> EnvironmentSpec {
         reward_threshold: None,
         // What moves, and where to, does not show in one frame.
         frame_stack: 4,
+        action_arrays: None,
     }
 }
 

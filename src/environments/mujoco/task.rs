@@ -51,6 +51,7 @@ pub(super) fn spec<T: Task<ACTIONS>, const ACTIONS: usize>() -> EnvironmentSpec 
         time_limit_steps: Some(TIME_LIMIT_STEPS),
         reward_threshold: T::REWARD_THRESHOLD,
         frame_stack: 1,
+        action_arrays: None,
     }
 }
 

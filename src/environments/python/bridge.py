@@ -9,6 +9,7 @@ import difflib
 import importlib
 import importlib.util
 import json
+import math
 import numbers
 import os
 import re
@@ -33,6 +34,10 @@ SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "
 INNERMOST_CALLS = 6
 # The files of calls that come before the environment's own: this file, the code that runs it, and the import system.
 CALLING_FILES = ("<string>", "<shoal>", importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+# The most combinations of a `MultiDiscrete` or `MultiBinary`: 12 switches. Each is an action of its own, which is learned only by
+# trying it, and has its own output of the network: a million weights behind a layer of 256 units.
+MOST_COMBINATIONS = 4_096
 
 
 class Refused(Exception):
@@ -199,10 +204,14 @@ def describe(environment):
         return as_text(numpy.clip(bounds.astype(float), -largest, largest))
 
     space, action = environment.observation_space, environment.action_space
+    arrays = None
     if isinstance(action, gymnasium.spaces.Discrete):
         actions = {"discrete": int(action.n)}
+    elif isinstance(action, (gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary)):
+        arrays = arrays_of(numpy, action)
+        actions = {"discrete": math.prod(arrays["counts"])}
     elif not isinstance(action, gymnasium.spaces.Box):
-        raise Refused(f"its actions are {action}; Discrete and Box are supported")
+        raise Refused(f"its actions are {action}; Discrete, MultiDiscrete, MultiBinary and Box are supported")
     elif not numpy.issubdtype(action.dtype, numpy.floating):
         raise Refused(f"its actions are {action}, whole numbers; a Box of actions must be of real numbers")
     elif not action.is_bounded():
@@ -220,9 +229,34 @@ def describe(environment):
     return {
         "observation": observation,
         "action": actions,
+        "action_arrays": arrays,
         "time_limit_steps": time_limit(gymnasium, environment),
         "reward_threshold": float(threshold) if isinstance(threshold, numbers.Real) and numpy.isfinite(threshold) else None,
     }
+
+
+def arrays_of(numpy, space):
+    """What turns indices into the arrays of a `MultiDiscrete` or `MultiBinary`. Refused if there are too many of them."""
+    # A `MultiBinary` has neither counts nor a start.
+    counts = numpy.ravel(getattr(space, "nvec", numpy.full(space.shape, 2))).tolist()
+    start = numpy.ravel(getattr(space, "start", numpy.zeros(space.shape, int))).tolist()
+    combinations = math.prod(counts)
+    if combinations > MOST_COMBINATIONS:
+        number = f"{combinations:,}" if combinations < 10**15 else f"10^{math.log10(combinations):.0f}"
+        raise Refused(
+            f"its actions are {space}: {number} combinations, each an action of its own, and at most {MOST_COMBINATIONS:,} are supported",
+            "offer those that matter as one Discrete space, for instance with gymnasium.wrappers.TransformAction",
+        )
+    return {"counts": counts, "start": start, "shape": list(space.shape), "dtype": space.dtype.name}
+
+
+def combinations_of(numpy, counts, start, shape, dtype):
+    """The arrays of all combinations, by index: the last number changes from each to the next, as in `numpy.unravel_index`."""
+    counts = numpy.array(counts, int)
+    # After how many indices a number changes. NumPy's own function takes 64 numbers at most.
+    steps = numpy.cumprod(counts[::-1])[::-1] // counts
+    rows = numpy.arange(math.prod(counts.tolist()))[:, None] // steps % counts + start
+    return rows.reshape(len(rows), *shape).astype(dtype)
 
 
 def is_bytes(numpy, space):
@@ -304,8 +338,12 @@ class Bridge:
         order = axes(self.shape)
         handed_over = self.observation_values.reshape([self.shape[axis] for axis in order])
         self.observation = handed_over.transpose(numpy.argsort(order))
-        space = self.environment.action_space
-        if hasattr(space, "n"):
+        space, arrays = self.environment.action_space, description["action_arrays"]
+        if arrays is not None:
+            combinations = combinations_of(numpy, **arrays)
+            # A copy, because some environments keep actions or write to them.
+            self.step_index = self.stepper(lambda index: combinations[index].copy())
+        elif hasattr(space, "n"):
             indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
             self.step_index = self.stepper(lambda index: indices[index])
         else:

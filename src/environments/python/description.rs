@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
+use crate::environments::{ActionArrays, ActionSpace, EnvironmentSpec, ObservationSpace};
 use crate::values::ValueType;
 
 /// The answer of `describe` in `bridge.py`.
@@ -10,6 +10,7 @@ use crate::values::ValueType;
 pub(super) struct Description {
     observation: Shape,
     action: Actions,
+    action_arrays: Option<ActionArrays>,
     time_limit_steps: Option<u32>,
     reward_threshold: Option<f64>,
 }
@@ -39,7 +40,7 @@ enum Actions {
 impl Description {
     /// The description of the environment `id`, or what is wrong with it.
     pub(super) fn into_spec(self, id: &str) -> Result<EnvironmentSpec, String> {
-        let Self { observation: Shape { element, shape, bounds }, action, time_limit_steps, reward_threshold } = self;
+        let Self { observation: Shape { element, shape, bounds }, action, action_arrays, time_limit_steps, reward_threshold } = self;
         let (low, high) = bounds.numbers()?;
         let observation = ObservationSpace { element, shape, stack: 1, is_sliding: true, low, high };
         if observation.is_empty() {
@@ -55,7 +56,7 @@ impl Description {
                 ActionSpace::Box { low, high }
             }
         };
-        Ok(EnvironmentSpec { id: id.into(), observation, action, time_limit_steps, reward_threshold, frame_stack: 1 })
+        Ok(EnvironmentSpec { id: id.into(), observation, action, time_limit_steps, reward_threshold, frame_stack: 1, action_arrays })
     }
 }
 
@@ -79,6 +80,13 @@ mod tests {
         assert_eq!(spec.observation.shape, [2, 1]);
         assert_eq!((spec.observation.low, spec.observation.high), (vec![f32::NEG_INFINITY, 0.5], vec![f32::INFINITY, 1e3]));
         assert_eq!((spec.action, spec.time_limit_steps), (ActionSpace::Discrete { n: 3 }, Some(500)));
+
+        assert_eq!(spec.action_arrays, None);
+
+        let as_arrays = r#"{"discrete": 3}, "action_arrays": {"counts": [1, 3], "start": [0, -1], "shape": [2], "dtype": "int8"}"#;
+        let arrays = ActionArrays { counts: vec![1, 3], start: vec![0, -1], shape: vec![2], dtype: "int8".into() };
+        let spec = serde_json::from_str::<Description>(&text.replace(r#"{"discrete": 3}"#, as_arrays)).unwrap().into_spec("x").unwrap();
+        assert_eq!((spec.action, spec.action_arrays), (ActionSpace::Discrete { n: 3 }, Some(arrays)));
 
         let text = text.replace(r#"{"discrete": 3}"#, r#"{"box": {"low": ["-1.0"], "high": ["2.0"]}}"#);
         let spec = serde_json::from_str::<Description>(&text).unwrap().into_spec("x").unwrap();

@@ -68,7 +68,7 @@ impl ObservedEnvironment {
 
 /// The spec of the environment called `id` that a policy with these `spaces` sees. What else it says, nobody needs who only acts.
 fn spec_of(id: &str, spaces: &PolicySpaces) -> EnvironmentSpec {
-    let PolicySpaces { observation, frames, action } = spaces;
+    let PolicySpaces { observation, frames, action, action_arrays } = spaces;
     let shape = &observation.shape;
     let whole = match observation.element {
         ValueType::U8 => ObservationSpace::bytes(shape),
@@ -76,7 +76,8 @@ fn spec_of(id: &str, spaces: &PolicySpaces) -> EnvironmentSpec {
     };
     let observation = ObservationSpace { stack: *frames, ..whole };
     let (time_limit_steps, reward_threshold) = (None, None);
-    EnvironmentSpec { id: id.to_owned(), observation, action: action.clone(), time_limit_steps, reward_threshold, frame_stack: 1 }
+    let (id, action, action_arrays) = (id.to_owned(), action.clone(), action_arrays.clone());
+    EnvironmentSpec { id, observation, action, time_limit_steps, reward_threshold, frame_stack: 1, action_arrays }
 }
 
 /// A policy with room for its outputs and actions.
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
     use crate::checkpoint::WeightsMetadata;
     use crate::config::Config;
-    use crate::environments::{self, ActionSpace};
+    use crate::environments::{self, ActionArrays, ActionSpace};
     use crate::networks::{Head, InputSpec, NetworkSpec};
 
     fn saved(environment: &str, spaces: Option<PolicySpaces>) -> SavedPolicy {
@@ -173,10 +174,16 @@ mod tests {
         let mut policy = ActingPolicy::new(&catalogue, &known, &environment.spec, 1, 0).unwrap();
         assert!(matches!(policy.choose(Values::F32(&[0.0; 4]), false), Ok(Actions::Discrete([0 | 1]))));
 
+        let switches = |number| ActionArrays { counts: vec![2; number], start: vec![0; number], shape: vec![number], dtype: "int8".into() };
+        let of_arrays = saved("Gone-v0", Some(PolicySpaces { action_arrays: Some(switches(1)), ..spaces.clone() }));
+        assert_eq!(ObservedEnvironment::of(&catalogue, &of_arrays).unwrap().spec.action_arrays, Some(switches(1)));
+
         let others = [
             None,
             Some(PolicySpaces { action: ActionSpace::Discrete { n: 3 }, ..spaces.clone() }),
             Some(PolicySpaces { frames: 0, ..spaces.clone() }),
+            Some(PolicySpaces { action_arrays: Some(switches(2)), ..spaces.clone() }),
+            Some(PolicySpaces { action_arrays: Some(ActionArrays { shape: vec![2], ..switches(1) }), ..spaces.clone() }),
             Some(PolicySpaces { action: ActionSpace::Box { low: vec![0.0], high: vec![] }, ..spaces.clone() }),
             Some(PolicySpaces { observation: InputSpec { element: ValueType::F32, shape: vec![usize::MAX, 4] }, ..spaces }),
         ];

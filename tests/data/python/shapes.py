@@ -4,7 +4,7 @@ import sys
 
 import gymnasium
 import numpy
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 
 class Shown(gymnasium.Env):
@@ -110,8 +110,39 @@ class KeepsActions(Shown):
         return self.observation, 0.0 if before is None else float((action - before).sum()), False, False, {}
 
 
-class ManyActions(Shown):
-    action_space = MultiDiscrete([2, 3])
+class Combined(Shown):
+    """Takes arrays of `space`. The reward has the numbers of the action as its digits. The array is written to, as one's own may be."""
+
+    def __init__(self, space):
+        self.action_space = eval(space, {"MultiBinary": MultiBinary, "MultiDiscrete": MultiDiscrete, "numpy": numpy})
+
+    def step(self, action):
+        assert action.dtype == self.action_space.dtype and self.action_space.contains(action), action
+        reward = numpy.polyval(action.ravel().astype(float), 10.0)
+        action[...] = 0
+        return self.observation, float(reward), False, False, {}
+
+
+class Lock(Shown):
+    """Every episode is one step, with a reward for one combination of two wheels."""
+
+    action_space = MultiDiscrete([2, 3], start=[0, -1])
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return self.observation, float(action.tolist() == [1, 0]), True, False, {}
+
+
+class ManySwitches(Shown):
+    action_space = MultiBinary(13)
+
+
+class NestedActions(Shown):
+    action_space = Dict({"wheel": MultiDiscrete([2, 3])})
+
+
+def make_cart_pole_with_a_switch():
+    return gymnasium.wrappers.TransformAction(gymnasium.make("CartPole-v1"), lambda action: int(action[0]), MultiBinary(1))
 
 
 class EndlessActions(Shown):
