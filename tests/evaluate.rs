@@ -3,7 +3,9 @@
 mod run_support;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -232,6 +234,32 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
     let taken = play(&run);
     assert!(saved["checkpoint"].is_null() && taken["checkpoint"].is_number(), "{saved} {taken}");
     assert!(["updates", "environment_steps", "returns"].iter().all(|key| saved[key] == taken[key]), "{saved} {taken}");
+}
+
+#[test]
+fn a_checkpoint_that_is_removed_while_it_is_read_gives_way_to_the_one_after_it() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let folder = run.run_folder();
+    std::fs::rename(folder.join("weights/last.safetensors"), folder.join("weights/best.safetensors")).unwrap();
+    let [removed, next] = ["000001-step1", "000002-step2"].map(|name| folder.join("checkpoints").join(name));
+    let whole = folder.join("whole");
+    std::fs::rename(run.checkpoints().pop().unwrap(), &whole).unwrap();
+    // Whoever reads it waits in a pipe.
+    std::fs::create_dir(&removed).unwrap();
+    let manifest = removed.join("manifest.json");
+    nix::unistd::mkfifo(&manifest, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = run.program("evaluate");
+    command.arg(&folder).args(["--weights", "last", "--episodes", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let playing = command.spawn().unwrap();
+    let without_waiting = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let open = || File::options().write(true).custom_flags(without_waiting).open(&manifest).ok();
+    let pipe = run_support::wait_for("somebody who reads the checkpoint", String::new, open);
+    std::fs::rename(&whole, &next).unwrap();
+    std::fs::remove_dir_all(&removed).unwrap();
+    drop(pipe);
+    let text = told(&playing.wait_with_output().unwrap());
+    assert!(text.contains("weights     those of checkpoint ") && text.contains("000002-step2"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::super::environments;
 use super::PlayError;
 use crate::algorithms::{self, LATENT, VALUE};
 use crate::catalogue::Catalogue;
-use crate::checkpoint::{CheckpointError, Checkpoints, PolicyWeights};
+use crate::checkpoint::{Checkpoints, PolicyWeights, RunCheckpoint};
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
 use crate::environments::EnvironmentSpec;
@@ -56,7 +56,10 @@ impl SavedPolicy {
             Which::Best if has_best => Self::in_file(best, path),
             Which::Best => Ok(Self { instead_of_best: true, ..Self::in_file(last, path)? }),
             Which::Last if has_last => Self::in_file(last, path),
-            Which::Last => Self::in_file(best, path)?.of_newest_checkpoint(&folder),
+            Which::Last => {
+                let newest = Self::in_file(best, path)?.in_newest_checkpoint(&folder)?;
+                newest.ok_or_else(|| PlayError::NoLastWeights { folder: folder.path().to_owned() })
+            }
         }
     }
 
@@ -66,15 +69,22 @@ impl SavedPolicy {
         Ok(Self { path: file, checkpoint: None, instead_of_best: false, weights, config: config_at(path)? })
     }
 
-    /// The policy in the newest checkpoint of the run in `folder`, from which this one is.
-    fn of_newest_checkpoint(self, folder: &RunFolder) -> Result<Self, PlayError> {
-        let none_yet = || PlayError::NoLastWeights { folder: folder.path().to_owned() };
-        let checkpoint = Checkpoints::new(folder.checkpoints()).newest().map_err(|error| match error {
-            CheckpointError::NoneYet { .. } => none_yet(),
-            other => other.into(),
-        })?;
-        let weights = checkpoint.policy(self.weights)?.ok_or_else(none_yet)?;
-        Ok(Self { path: checkpoint.path().to_owned(), checkpoint: Some(checkpoint.manifest().sequence), weights, ..self })
+    /// The policy in the newest checkpoint of the run in `folder`, from which this one is; `None` if it has none yet.
+    fn in_newest_checkpoint(&self, folder: &RunFolder) -> Result<Option<Self>, PlayError> {
+        let checkpoints = Checkpoints::new(folder.checkpoints());
+        while let Some(path) = checkpoints.list().pop() {
+            let read = RunCheckpoint::open_to_begin(&path)
+                .and_then(|checkpoint| Ok((checkpoint.manifest().sequence, checkpoint.policy(self.weights.clone())?)));
+            match read {
+                Ok((sequence, weights)) => {
+                    return Ok(weights.map(|weights| Self { path, checkpoint: Some(sequence), weights, ..self.clone() }));
+                }
+                // A run under way may have written another meanwhile, and then removed this one.
+                Err(_) if checkpoints.list().last() != Some(&path) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
     }
 
     /// The policy, ready to act in `environment`, as its agent observes it.
