@@ -225,7 +225,7 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
     assert!(played["environment_steps"].as_u64() <= Some(checkpoint.manifest().env_steps), "{played}");
     assert!(played["weights"].as_str().unwrap().ends_with(checkpoint.path().file_name().unwrap().to_str().unwrap()), "{played}");
     let text = run.ask("evaluate", &arguments);
-    assert!(text.contains("weights     those of checkpoint ") && text.contains(" environment steps: the last ones are not"), "{text}");
+    assert!(text.contains("weights     those of checkpoint ") && text.contains(" environment steps, the newest that are saved"), "{text}");
 
     // The last weights are published when the run ends, and its last checkpoint is written after that.
     run.end_by(nix::sys::signal::Signal::SIGINT);
@@ -234,6 +234,28 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
     let taken = play(&run);
     assert!(saved["checkpoint"].is_null() && taken["checkpoint"].is_number(), "{saved} {taken}");
     assert!(["updates", "environment_steps", "returns"].iter().all(|key| saved[key] == taken[key]), "{saved} {taken}");
+}
+
+#[test]
+fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
+    let mut run = start(&["checkpoint.interval_s=0.2", "evaluator.enabled=false"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.end_by(nix::sys::signal::Signal::SIGINT);
+    let play = |run: &Supervised, which: &str| -> Value {
+        let output =
+            run.program("evaluate").arg(run.run_folder()).args(["--episodes", "1", "--json", "--weights", which]).output().unwrap();
+        serde_json::from_str(&told(&output)).unwrap()
+    };
+    let ended = play(&run, "last");
+    let is_newer = |played: &Value| played["updates"].as_u64() > ended["updates"].as_u64();
+    run.resume(&[]);
+    for which in ["last", "best"] {
+        let played = run.look_for("newer weights", |run| Some(play(run, which)).filter(is_newer));
+        assert!(played["checkpoint"].is_number() && played["instead_of_best"] == (which == "best"), "{played}");
+    }
+    run.end_by(nix::sys::signal::Signal::SIGINT);
+    let ended_again = play(&run, "last");
+    assert!(ended_again["checkpoint"].is_null() && is_newer(&ended_again), "{ended_again}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::telemetry::ReturnStatistics;
 pub struct PlayedPolicy {
     /// Weights file, or the folder of the checkpoint; where its path is not UTF-8, nearly.
     pub weights: String,
-    /// Number of the checkpoint that they were taken from, if they were: their run has not saved its last ones yet.
+    /// Number of the checkpoint that they were taken from, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
@@ -67,15 +67,12 @@ impl fmt::Display for PlayedPolicy {
         let number = |value: Option<f64>| value.map_or("unknown".into(), |value| format!("{value:.2}"));
         let ReturnStatistics { episodes, return_mean, return_std, return_min, return_max, ci95_low, ci95_high, .. } = self.statistics;
         writeln!(formatter, "policy      {} on {}, {} updates ({})", self.algorithm, self.environment, self.updates, self.weights)?;
-        if let Some(number) = self.checkpoint {
-            let steps = grouped(self.environment_steps);
-            writeln!(
-                formatter,
-                "weights     those of checkpoint {number}, after {steps} environment steps: the last ones are not saved yet"
-            )?;
-        }
         if self.instead_of_best {
             writeln!(formatter, "weights     the last ones: the run has confirmed none as its best")?;
+        }
+        if let Some(number) = self.checkpoint {
+            let steps = grouped(self.environment_steps);
+            writeln!(formatter, "weights     those of checkpoint {number}, after {steps} environment steps, the newest that are saved")?;
         }
         if let Some(WeightsEvaluation { return_mean, episodes, confirmed, .. }) = self.recorded {
             let fresh = if confirmed { "fresh " } else { "" };

@@ -22,7 +22,7 @@ const MOST_FOLDERS: usize = 3;
 pub enum Which {
     /// The best that fresh episodes confirmed; the last ones if no weights were confirmed.
     Best,
-    /// The last ones; those of the newest checkpoint of a run that has best ones and no last ones yet.
+    /// The last ones; of a run that has not ended, those of its newest checkpoint, if there are others that say what the network is.
     Last,
 }
 
@@ -31,7 +31,7 @@ pub enum Which {
 pub struct SavedPolicy {
     /// Weights file, or the folder of the checkpoint.
     pub path: PathBuf,
-    /// Number of the checkpoint that they were taken from, if they were: their run has not saved its last ones yet.
+    /// Number of the checkpoint that they were taken from, if they were.
     pub checkpoint: Option<u64>,
     /// Whether they are the last ones of a run that has no best ones yet, though the best were asked for.
     pub instead_of_best: bool,
@@ -49,17 +49,28 @@ impl SavedPolicy {
     /// There is neither at `path`, or it is damaged.
     pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
         let Some(folder) = folder_at(path)? else { return Self::in_file(path.to_owned(), path) };
-        let (best, last) = (folder.best_weights(), folder.last_weights());
-        let (has_best, has_last) = (best.exists(), last.exists());
+        let best = folder.best_weights();
+        let has_best = best.exists();
         match which {
-            _ if !has_best && !has_last => Err(PlayError::NoWeights { folder: path.to_owned() }),
+            _ if !has_best && !folder.last_weights().exists() => Err(PlayError::NoWeights { folder: path.to_owned() }),
             Which::Best if has_best => Self::in_file(best, path),
-            Which::Best => Ok(Self { instead_of_best: true, ..Self::in_file(last, path)? }),
-            Which::Last if has_last => Self::in_file(last, path),
-            Which::Last => {
-                let newest = Self::in_file(best, path)?.in_newest_checkpoint(&folder)?;
-                newest.ok_or_else(|| PlayError::NoLastWeights { folder: folder.path().to_owned() })
-            }
+            Which::Best | Which::Last => Ok(Self { instead_of_best: which == Which::Best, ..Self::last_of(&folder, path)? }),
+        }
+    }
+
+    /// The last policy of the run in `folder`, which was found at `path`, and which has saved its last weights or its best.
+    fn last_of(folder: &RunFolder, path: &Path) -> Result<Self, PlayError> {
+        let last = folder.last_weights();
+        let has_last = last.exists();
+        let in_file = Self::in_file(if has_last { last } else { folder.best_weights() }, path)?;
+        // Those of a run that goes on are of an earlier end.
+        if has_last && folder.record()?.finished.is_some() {
+            return Ok(in_file);
+        }
+        match in_file.in_newest_checkpoint(folder)? {
+            Some(newest) => Ok(newest),
+            None if has_last => Ok(in_file),
+            None => Err(PlayError::NoLastWeights { folder: folder.path().to_owned() }),
         }
     }
 
