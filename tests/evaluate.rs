@@ -91,7 +91,7 @@ fn a_run_that_has_saved_no_weights_is_told_when_it_will() {
     let folder = run.run_folder();
     std::fs::remove_dir_all(folder.join("weights")).unwrap();
     let (success, _, error) = evaluate(&[folder.to_str().unwrap()]);
-    assert!(!success && error.contains("has saved no weights yet"), "{error}");
+    assert!(!success && error.contains("has saved no weights yet") && error.contains("checkpoints cannot be played before"), "{error}");
 }
 
 #[test]

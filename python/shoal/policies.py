@@ -34,8 +34,8 @@ def load(
     observations are bytes that are seen as floats.
 
     `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. The last of a run under way
-    are those of its newest checkpoint. `seed` seeds actions that are drawn at random. `PolicyError`: the file is
-    missing, damaged, or not a file of weights, or the run has none yet.
+    are those of its newest checkpoint, once it has best ones. `seed` seeds actions that are drawn at random.
+    `PolicyError`: the file is missing, damaged, or not a file of weights, or the run has none yet.
     """
     if weights not in ("best", "last"):
         raise ValueError(f'weights must be "best" or "last", not {weights!r}')

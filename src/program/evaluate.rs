@@ -29,7 +29,7 @@ pub(crate) struct Evaluate {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Which weights of a run folder; the last ones if there are no best ones. The last ones of a run under way are
-    /// those of its newest checkpoint [default: best].
+    /// those of its newest checkpoint, once it has best ones [default: best].
     #[arg(long, value_enum)]
     weights: Option<Weights>,
     /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features

@@ -27,7 +27,8 @@ pub enum PlayError {
     },
     /// The run has saved no weights.
     #[error(
-        "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends",
+        "the run in {} has saved no weights yet: the best are saved once fresh episodes confirmed them, the last when it ends. Its \
+         checkpoints cannot be played before: only a file of weights says what the network is",
         folder.display()
     )]
     NoWeights {
