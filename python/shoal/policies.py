@@ -60,6 +60,7 @@ class Policy:
         facts = self._native.facts
         #: The weights file, or the folder of the checkpoint.
         self.path: Path = Path(facts["path"])
+        self._is_checkpoint: bool = facts["is_checkpoint"]
         #: The id of the environment that it was trained in.
         self.environment: str = facts["environment"]
         #: The name of the algorithm that trained it.
@@ -138,7 +139,7 @@ class Policy:
 
         `PolicyError`: the file holds newer weights by now, or there is only a checkpoint.
         """
-        if self.path.is_dir():
+        if self._is_checkpoint:
             raise PolicyError(f"{self.path} is a checkpoint: its run saves a file of its last weights when it ends")
         _torch()
         from .torch_policy import TorchPolicy

@@ -69,6 +69,7 @@ impl Policy {
         let (space, metadata) = (&self.environment.spec.observation, &self.saved.weights.metadata);
         let facts = PyDict::new(py);
         facts.set_item("path", &self.saved.path)?;
+        facts.set_item("is_checkpoint", self.saved.checkpoint.is_some())?;
         facts.set_item("environment", &metadata.environment)?;
         facts.set_item("algorithm", &metadata.algorithm)?;
         facts.set_item("updates", metadata.updates)?;
