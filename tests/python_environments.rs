@@ -177,6 +177,8 @@ fn each_combination_of_many_numbers_is_one_action_and_arrives_as_the_array_that_
             ("MultiDiscrete([[2], [2]], dtype=numpy.int8, start=[[3], [-1]])", &[2, 1], "int8", &[29.0, 30.0, 39.0, 40.0]),
             ("MultiBinary(2)", &[2], "int8", &[0.0, 1.0, 10.0, 11.0]),
             ("MultiBinary((1, 2, 1))", &[1, 2, 1], "int8", &[0.0, 1.0, 10.0, 11.0]),
+            ("MultiDiscrete(3, start=1)", &[], "int64", &[1.0, 2.0, 3.0]),
+            ("MultiBinary(())", &[], "int8", &[0.0, 1.0]),
         ] {
             let mut combined = made(space);
             let spec = combined.spec();

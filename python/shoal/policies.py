@@ -128,7 +128,8 @@ class Policy:
             return chosen if is_one else chosen.reshape(-1, len(self.low))
         if self._action_arrays is not None:
             chosen = _as_arrays(chosen, *self._action_arrays)
-            return chosen[0] if is_one else chosen
+            # An array also where the space has no dimension.
+            return chosen[0, ...] if is_one else chosen
         return int(chosen[0]) if is_one else chosen
 
     def to_torch(self) -> "TorchPolicy":

@@ -341,8 +341,8 @@ class Bridge:
         space, arrays = self.environment.action_space, description["action_arrays"]
         if arrays is not None:
             combinations = combinations_of(numpy, **arrays)
-            # A copy, because some environments keep actions or write to them.
-            self.step_index = self.stepper(lambda index: combinations[index].copy())
+            # A copy, because some environments keep actions or write to them. An array also where the space has no dimension.
+            self.step_index = self.stepper(lambda index: combinations[index, ...].copy())
         elif hasattr(space, "n"):
             indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
             self.step_index = self.stepper(lambda index: indices[index])
