@@ -161,6 +161,21 @@ fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
 }
 
 #[test]
+fn an_evaluated_episode_is_cut_off_unless_the_environment_that_it_is_played_in_ends_it_there() {
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    for (trained_steps, evaluated_steps, is_cut_off) in [(20, 50, false), (50, 90, true)] {
+        let [trained, evaluated] = [("keyword", trained_steps), ("evaluation", evaluated_steps)]
+            .map(|(name, steps)| format!(r#"environment.{name}_arguments={{"steps": {steps}}}"#));
+        let limit = ["evaluator.episode_limit_steps=50", "evaluator.interval_ms=10"];
+        let task = ["environment.id=python:shapes:make_limited", &python_path, &trained, &evaluated];
+        let mut run = start(&[&task[..], &limit].concat());
+        run.wait_for_evaluations("an evaluation", |lines| !lines.is_empty());
+        run.end_by(Signal::SIGINT);
+        assert_eq!(run.log().contains("was not over before step 50"), is_cut_off, "{evaluated}: {}", run.log());
+    }
+}
+
+#[test]
 fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_without() {
     let python_path = format!("environment.python_path={}", python_support::folder().display());
     for changes in [["actor.count=1", "evaluator.interval_ms=10"], ["actor.count=0", "evaluator.synchronous_interval_steps=200"]] {

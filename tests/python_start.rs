@@ -230,19 +230,23 @@ fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_shor
 
 #[test]
 fn the_plan_names_an_observation_outside_of_its_space_once() {
-    let plan = |how: &str| {
+    let plan = |how: &str, evaluated_how: &str| {
         let folder = tempfile::tempdir().unwrap();
         let python_path = format!("environment.python_path={}", python_support::folder().display());
         let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}", "after": 0}}"#);
-        let mut command = supervisor(folder.path(), &["environment.id=python:faulty:Faulty", &python_path, &arguments]);
+        let evaluated = format!(r#"environment.evaluation_arguments={{"how": "{evaluated_how}"}}"#);
+        let mut command = supervisor(folder.path(), &["environment.id=python:faulty:Faulty", &python_path, &arguments, &evaluated]);
         let output = command.arg("--check").output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
         said(&output)
     };
-    let beyond = plan("observe beyond");
+    let beyond = plan("observe beyond", "observe beyond");
     assert_eq!(beyond.matches("observation[").count(), 1, "{beyond}");
     assert!(beyond.contains("observation[1] = 5.0 in its first step, and its observation space allows -1.0 to 1.0 there"), "{beyond}");
-    assert!(!plan("behave").contains("observation space"), "{}", plan("behave"));
+    let evaluated = plan("behave", "observe beyond");
+    assert!(evaluated.contains("with environment.evaluation_arguments, the environment gave observation[1] = 5.0"), "{evaluated}");
+    let behaved = plan("behave", "behave");
+    assert!(!behaved.contains("observation space"), "{behaved}");
 }
 
 #[test]

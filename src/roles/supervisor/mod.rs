@@ -135,6 +135,8 @@ pub struct Prepared {
     pub catalogue: Catalogue,
     /// The environment's facts.
     pub environment: EnvironmentSpec,
+    /// Steps after which an episode is truncated where the agent is evaluated, by the environment itself; `None` if there is no limit.
+    evaluation_limit_steps: Option<u32>,
     /// Names and versions of the software that the environment runs on; nothing for native ones.
     pub software: Vec<(String, String)>,
     /// What was strange about the environment when it was tried.
@@ -162,7 +164,8 @@ impl Prepared {
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
         let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
-        check_evaluation(&loaded, catalogue, &environment)?;
+        let for_evaluation = examine_for_evaluation(&loaded, catalogue, &environment)?;
+        let evaluation_limit_steps = for_evaluation.as_ref().unwrap_or(&examined).spec.time_limit_steps;
         let ranges = fitting::ranges(&loaded.config, cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
         let build = |device: &str| {
@@ -180,9 +183,20 @@ impl Prepared {
             let message = format!("the algorithm \"{}\" declares {fault}; declare others", algorithm.name());
             return Err(refuse(loaded.error_at("algorithm.name", message)));
         }
-        let Examined { software, remark: remark_on_environment, .. } = examined;
-        let catalogue = catalogue.clone();
-        Ok(Self { loaded, catalogue, environment, software, remark_on_environment, algorithms, planned, ranges, started })
+        let Examined { software, remark, .. } = examined;
+        let remark_on_evaluation = || Some(format!("with {EVALUATION_ARGUMENTS}, {}", for_evaluation?.remark?));
+        Ok(Self {
+            loaded,
+            catalogue: catalogue.clone(),
+            environment,
+            evaluation_limit_steps,
+            software,
+            remark_on_environment: remark.or_else(remark_on_evaluation),
+            algorithms,
+            planned,
+            ranges,
+            started,
+        })
     }
 
     /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint
@@ -382,22 +396,30 @@ fn remark_on_arguments(loaded: &Loaded, key: &str) -> Option<String> {
     Some(format!("the arguments {value} ({place}) were written for another environment; set {key} too, or to \"{{}}\""))
 }
 
-/// Refuse `environment.evaluation_arguments` with which the environment cannot be used, or is not what the agent acts in when it is
-/// trained, which is `environment`.
-fn check_evaluation(loaded: &Loaded, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<(), SupervisorError> {
+/// What is known of the environment in which the agent is evaluated, if `environment.evaluation_arguments` make it another one than that
+/// of training, which is `environment`. Refuse arguments with which it cannot be used, or is not what the agent acts in when it is trained.
+fn examine_for_evaluation(
+    loaded: &Loaded,
+    catalogue: &Catalogue,
+    environment: &EnvironmentSpec,
+) -> Result<Option<Examined>, SupervisorError> {
     let config = &loaded.config;
-    let examine = || -> Result<Option<EnvironmentSpec>, EnvironmentError> {
+    let examine = || -> Result<Option<Examined>, EnvironmentError> {
         let request = environments::evaluation_request(config)?;
         if request.keyword_arguments == config.environment.keyword_arguments {
             return Ok(None);
         }
         let examined = catalogue.environments().examine(&request)?;
-        environments::observation_options(catalogue, config).spec(&examined.spec).map(Some)
+        let spec = environments::observation_options(catalogue, config).spec(&examined.spec)?;
+        Ok(Some(Examined { spec, ..examined }))
     };
-    // Without these arguments it was examined already.
     let found = examine().map_err(|error| refuse_environment(loaded, EVALUATION_ARGUMENTS, EVALUATION_ARGUMENTS, &error))?;
-    let planned = environments::spaces(environment);
-    let Some(found) = found.map(|found| environments::spaces(&found)).filter(|found| *found != planned) else { return Ok(()) };
+    // Without these arguments it was examined already.
+    let Some(examined) = found else { return Ok(None) };
+    let (found, planned) = (environments::spaces(&examined.spec), environments::spaces(environment));
+    if found == planned {
+        return Ok(Some(examined));
+    }
     let id = &environment.id;
     let text =
         format!("`{id}` has {found} with these arguments, and {planned} in training; leave out those that change observations or actions");

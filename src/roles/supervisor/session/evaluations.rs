@@ -41,7 +41,7 @@ impl Session {
 
     fn tell_of_episodes_cut_off(&mut self, evaluation: &Evaluation) {
         let limit_steps = self.config().evaluator.episode_limit_steps;
-        let own = self.prepared.environment.time_limit_steps;
+        let own = self.prepared.evaluation_limit_steps;
         if episodes_cut_off(&evaluation.lengths, own, limit_steps) > 0 {
             let cut = format!("an evaluated episode was not over before step {limit_steps} (evaluator.episode_limit_steps)");
             self.sinks.event_once(cut.clone(), &format!("{cut}: such episodes are cut off there, and count as far as they came"));
