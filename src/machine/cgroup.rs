@@ -13,8 +13,8 @@ use super::text_of;
 /// The memory limit of one control group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryLimit {
-    /// The folder of the group.
-    pub folder: PathBuf,
+    /// The file that has the limit, in the folder of the group.
+    pub file: PathBuf,
     /// Most memory that the group may use without being slowed or killed.
     pub limit_bytes: u64,
     /// Memory that the group uses and cannot give back: its usage without the pages of files, which the kernel drops
@@ -110,7 +110,8 @@ fn levels(folder: &Path, point: &Path) -> Vec<PathBuf> {
 fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
     let inside = root.join(folder.strip_prefix("/").unwrap_or(folder));
     let number = |name: &str| text_of(&inside, name).trim().parse::<u64>().ok();
-    let limit_bytes = names.limits.iter().filter_map(|name| number(name)).min().filter(|&limit| limit < UNLIMITED_BYTES)?;
+    let limits = names.limits.iter().filter_map(|name| Some((number(name)?, name)));
+    let (limit_bytes, name) = limits.min().filter(|(bytes, _)| *bytes < UNLIMITED_BYTES)?;
     let file_bytes: u64 = text_of(&inside, "memory.stat")
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -118,7 +119,7 @@ fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
         .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
         .sum();
     let used_bytes = number(names.usage).unwrap_or(0).saturating_sub(file_bytes);
-    Some(MemoryLimit { folder: folder.to_path_buf(), limit_bytes, used_bytes })
+    Some(MemoryLimit { file: folder.join(name), limit_bytes, used_bytes })
 }
 
 #[cfg(test)]
@@ -130,7 +131,7 @@ mod tests {
 
     fn detected(files: &[(&str, &str)]) -> Option<(String, u64, u64)> {
         let root = fixture::root(files);
-        detect_under(root.path()).map(|limit| (limit.folder.display().to_string(), limit.limit_bytes, limit.used_bytes))
+        detect_under(root.path()).map(|limit| (limit.file.display().to_string(), limit.limit_bytes, limit.used_bytes))
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
             ("sys/fs/cgroup/jobs/memory.current", "5000\n"),
             ("sys/fs/cgroup/jobs/memory.stat", "file 3500\ninactive_file_other 7\ninactive_file 2000\nactive_file 600\n"),
         ]);
-        assert_eq!(found, Some(("/sys/fs/cgroup/jobs".into(), 6000, 2400)));
+        assert_eq!(found, Some(("/sys/fs/cgroup/jobs/memory.max".into(), 6000, 2400)));
     }
 
     #[test]
@@ -160,14 +161,16 @@ mod tests {
 
     #[test]
     fn a_group_that_is_slowed_before_its_limit_has_the_memory_up_to_there() {
-        for (most, slowed_from, expected) in [("8000", "5000", Some(5000)), ("4000", "max", Some(4000)), ("max", "7000", Some(7000))] {
+        for (most, slowed_from, limit_bytes, name) in
+            [("8000", "5000", 5000, "memory.high"), ("4000", "max", 4000, "memory.max"), ("max", "7000", 7000, "memory.high")]
+        {
             let found = detected(&[
                 ("proc/self/cgroup", "0::/jobs\n"),
                 ("proc/self/mountinfo", VERSION_2_MOUNT),
                 ("sys/fs/cgroup/jobs/memory.max", most),
                 ("sys/fs/cgroup/jobs/memory.high", slowed_from),
             ]);
-            assert_eq!(found.map(|(_, limit_bytes, _)| limit_bytes), expected, "{most}, slowed from {slowed_from}");
+            assert_eq!(found, Some((format!("/sys/fs/cgroup/jobs/{name}"), limit_bytes, 0)), "{most}, slowed from {slowed_from}");
         }
     }
 
@@ -180,7 +183,7 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1024\n"),
             ("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\ntotal_inactive_file 24\ntotal_active_file 100\n"),
         ]);
-        assert_eq!(found, Some(("/sys/fs/cgroup/memory".into(), 4096, 900)));
+        assert_eq!(found, Some(("/sys/fs/cgroup/memory/memory.limit_in_bytes".into(), 4096, 900)));
     }
 
     #[test]
@@ -207,12 +210,12 @@ mod tests {
             ("sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", "5000\n"),
             ("sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", "6000\n"),
         ]);
-        assert_eq!(found, Some(("/sys/fs/cgroup/memory/jobs".into(), 5000, 6000)));
+        assert_eq!(found, Some(("/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes".into(), 5000, 6000)));
     }
 
     #[test]
     fn a_group_over_its_limit_has_no_headroom() {
-        let limit = MemoryLimit { folder: "/".into(), limit_bytes: 5000, used_bytes: 6000 };
+        let limit = MemoryLimit { file: "/memory.max".into(), limit_bytes: 5000, used_bytes: 6000 };
         assert_eq!(limit.headroom_bytes(), 0);
     }
 

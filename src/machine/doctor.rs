@@ -5,6 +5,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 
+use super::memory::SETTINGS_OF_GROUP_LIMITS;
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Machine, PythonSurvey, SharedMemory};
 
@@ -118,11 +119,11 @@ fn control_group(machine: &Machine) -> Finding {
         return Finding::ok("control group", "no memory limit".to_owned());
     };
     let (headroom, limit) = (BinaryBytes(group.headroom_bytes()), BinaryBytes(group.limit_bytes));
-    let fact = format!("{headroom} left of the {limit} of {}", group.folder.display());
+    let fact = format!("{headroom} left of the {limit} in {}", group.file.display());
     if group.headroom_bytes() >= SCARCE_BYTES {
         return Finding::ok("control group", fact);
     }
-    Finding::warning("control group", fact, "raise the limit (docker: --memory, systemd: MemoryMax)")
+    Finding::warning("control group", fact, format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS})"))
 }
 
 fn shared_memory(machine: &Machine) -> Finding {

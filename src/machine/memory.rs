@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use super::{Machine, cgroup, text_of};
 
+/// What sets the limits of control groups.
+pub(super) const SETTINGS_OF_GROUP_LIMITS: &str = "docker: --memory, systemd: MemoryMax for memory.max, MemoryHigh for memory.high";
+
 /// Memory of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Memory {
@@ -68,7 +71,7 @@ pub struct Budget {
 pub enum Limit {
     /// Available memory of the machine.
     AvailableMemory,
-    /// The control group with this folder.
+    /// The limit of a control group in this file.
     ControlGroup(PathBuf),
     /// Free space of `/dev/shm`.
     SharedMemory {
@@ -100,7 +103,7 @@ impl Budget {
     /// The budget of `machine`, as it was when detected.
     pub fn of(machine: &Machine) -> Self {
         let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
-        let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.folder.clone())));
+        let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.file.clone())));
         let (free_bytes, total_bytes) = machine.shared_memory.as_ref().map_or((0, 0), |shared| (shared.free_bytes, shared.total_bytes));
         let shared = (free_bytes, Limit::SharedMemory { used_bytes: total_bytes.saturating_sub(free_bytes) });
         let file = (machine.software.largest_file_bytes, Limit::FileSize);
@@ -127,7 +130,7 @@ impl Limit {
         let mebibytes = needed_bytes.div_ceil(1 << 20);
         match self {
             Limit::AvailableMemory => "stop other programs".to_owned(),
-            Limit::ControlGroup(_) => format!("raise the limit (docker: --memory, systemd: MemoryMax) by {mebibytes} MiB"),
+            Limit::ControlGroup(_) => format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS}) by {mebibytes} MiB"),
             Limit::SharedMemory { used_bytes } => format!(
                 "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
                 mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
@@ -141,7 +144,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Limit::AvailableMemory => write!(out, "the machine's available memory"),
-            Limit::ControlGroup(folder) => write!(out, "the control group {}", folder.display()),
+            Limit::ControlGroup(file) => write!(out, "the control group's limit in {}", file.display()),
             Limit::SharedMemory { .. } => write!(out, "the free space of /dev/shm"),
             Limit::FileSize => write!(out, "the limit on the size of files"),
         }
@@ -162,7 +165,7 @@ mod tests {
         let mut machine = Machine::detect_under(root.path());
         machine.memory.available_bytes = available_bytes;
         machine.cgroup =
-            headroom_bytes.map(|headroom| MemoryLimit { folder: "/jobs".into(), limit_bytes: headroom + GIB, used_bytes: GIB });
+            headroom_bytes.map(|headroom| MemoryLimit { file: "/jobs/memory.high".into(), limit_bytes: headroom + GIB, used_bytes: GIB });
         machine.shared_memory = shared_free_bytes.map(|free_bytes| SharedMemory { total_bytes: free_bytes + GIB, free_bytes });
         machine
     }
@@ -179,13 +182,25 @@ mod tests {
     fn the_budget_is_the_least_of_the_four_and_names_it() {
         let budget = |available, headroom, shared| Budget::of(&machine(available, headroom, shared));
         assert_eq!(budget(2 * GIB, None, Some(3 * GIB)), Budget { bytes: 2 * GIB, limit: Limit::AvailableMemory });
-        assert_eq!(budget(2 * GIB, Some(GIB), Some(3 * GIB)), Budget { bytes: GIB, limit: Limit::ControlGroup("/jobs".into()) });
+        assert_eq!(
+            budget(2 * GIB, Some(GIB), Some(3 * GIB)),
+            Budget { bytes: GIB, limit: Limit::ControlGroup("/jobs/memory.high".into()) }
+        );
         let limit = Limit::SharedMemory { used_bytes: GIB };
         assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit });
         assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory { used_bytes: 0 } });
         let mut limited = machine(2 * GIB, None, Some(3 * GIB));
         limited.software.largest_file_bytes = GIB;
         assert_eq!(Budget::of(&limited), Budget { bytes: GIB, limit: Limit::FileSize });
+    }
+
+    #[test]
+    fn a_block_over_the_limit_of_a_control_group_is_refused_with_the_file_of_the_limit_and_what_sets_it() {
+        assert_eq!(
+            Budget::of(&machine(2 * GIB, Some(GIB), Some(3 * GIB))).check(2 * GIB).unwrap_err().to_string(),
+            "2.00 GiB of shared memory do not fit: the control group's limit in /jobs/memory.high allows 1.00 GiB; raise that limit \
+             (docker: --memory, systemd: MemoryMax for memory.max, MemoryHigh for memory.high) by 2048 MiB"
+        );
     }
 
     #[test]
