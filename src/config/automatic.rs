@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use super::by_algorithm::Rows;
 use super::key::Key;
 use super::rules::{RULES, Rule};
-use super::schema::Config;
+use super::schema::{AlgorithmConfig, Config, LearnerConfig};
 use crate::adaptation::initial::{self, BatchKind};
 use crate::segment::membership::MOST_HALVINGS;
 
@@ -87,16 +87,17 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     fit.iter().find(|&&batch_size| batch_size <= chosen).or_else(larger).copied().unwrap_or(chosen)
 }
 
-/// For a run that sets neither the size of a batch nor the number of its parts: lets each batch of PPO take all
+/// For a run that has numbers neither for the size of a batch nor for its parts: lets each batch of PPO take all
 /// fragments that are completed at once, since fragments that it leaves are old when the next batch learns from them.
-/// If these have fewer steps than the default, it takes those of the fewest such rounds that have as many. Parts keep
-/// about their size, so that each step has as many updates as before. Changes nothing if that broke a limit of the
+/// If these have fewer steps than the default, it takes those of the fewest such rounds that have as many. Parts are
+/// about as large as by default, so that each step has as many updates. Changes nothing if that broke the limit of a
 /// batch or a rule about it.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
-    let part = config.learner.batch_size / config.algorithm.minibatches;
+    let least = LearnerConfig::default().batch_size;
+    let part = least / AlgorithmConfig::default().minibatches;
     let mut following = config.clone();
-    following.learner.batch_size = config.learner.batch_size.next_multiple_of(at_once);
+    following.learner.batch_size = least.next_multiple_of(at_once);
     following.algorithm.minibatches = following.learner.batch_size / part;
     let breaks = |rule: &Rule| {
         let is_about_batch = BATCH_KEYS.iter().any(|key| rule.keys.contains(key));
