@@ -100,6 +100,11 @@ fn larger_batch(config: &Config) -> Option<Advice> {
     if config.rows() == Rows::Transitions && config.replay.min_size < to {
         larger.set.extend(advice("replay.min_size", config.replay.min_size, to, "").set);
     }
+    // Where nobody has set the batch of PPO, its parts follow it, and would no longer once it is set.
+    if config.learns_in_parts() {
+        let parts = config.algorithm.minibatches;
+        larger.set.extend(advice("algorithm.minibatches", parts, parts, "").set);
+    }
     Some(larger)
 }
 
