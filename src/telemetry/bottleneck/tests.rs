@@ -315,7 +315,7 @@ fn more_environments_than_a_batch_has_fragments_are_advised_with_their_price() {
     let warned = |context: &Context| {
         let verdict = judge(&moment, context);
         let advice = verdict.advice.iter().find(|advice| advice.set[0].key == "actor.environments").unwrap_or_else(|| panic!("{verdict}"));
-        advice.why.contains("fragments are older")
+        advice.why.contains("the batch grows with the environments or, if it is configured, fragments are older")
     };
     assert!(warned(&of(256)) && !warned(&of(32 * 64)));
 }
