@@ -18,9 +18,12 @@ fn supervisor(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn supervisor_on(preset: &str, folder: &Path, arguments: &[&str]) -> Output {
-    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{preset}.toml"));
+    supervisor_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{preset}.toml")), folder, arguments)
+}
+
+fn supervisor_with(file: &Path, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.arg(preset).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+    command.arg(file).args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
 }
 
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
@@ -58,6 +61,17 @@ fn the_plan_says_if_a_time_limit_cuts_fragments_short() {
     let cut = plan(&["--set", "fragments.length_steps=1000", "--set", "learner.batch_size=16000"]);
     assert!(cut.contains("does not divide the time limit of 200 steps") && cut.contains("3,200 of the 16,000 steps"), "{cut}");
     assert!(!plan(&[]).contains("time limit"), "the preset's fragments fit");
+}
+
+#[test]
+fn the_plan_advises_of_a_length_alone_where_the_batch_follows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("task.toml");
+    std::fs::write(&file, "environment.id = \"Pendulum-v1\"\nalgorithm.name = \"ppo\"\nfragments.length_steps = 128\n").unwrap();
+    let cut = said(&supervisor_with(&file, folder.path(), &["--check"]));
+    assert!(cut.contains("use fragments.length_steps=100") && !cut.contains("learner.batch_size="), "{cut}");
+    let followed = supervisor_with(&file, folder.path(), &["--check", "--set", "fragments.length_steps=100"]);
+    assert!(followed.status.success() && !said(&followed).contains("time limit"), "{}", said(&followed));
 }
 
 #[test]

@@ -47,8 +47,9 @@ MANY_ROWS = """async (count) => {
     columns.push(row);
     opened?.push(row);
     if (step === Math.floor(count / 2) + 1) {
-      const { all, rows, stride, newestIsPassing } = columns;
-      opened = new Columns(structuredClone({ columns: all, rows, stride, newest_is_passing: newestIsPassing }));
+      const { all, rowsSoFar, stride, newestIsPassing } = columns;
+      const sent = { columns: all, rows_so_far: rowsSoFar, stride, newest_is_passing: newestIsPassing };
+      opened = new Columns(structuredClone(sent));
     }
     hasNewest &&= columns.last('env_steps') === step && columns.last('loss') === step % 3;
   }

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use super::by_algorithm::Rows;
 use super::key::Key;
 use super::rules::{RULES, Rule};
-use super::schema::Config;
+use super::schema::{AlgorithmConfig, Config, LearnerConfig};
 use crate::adaptation::initial::{self, BatchKind};
 use crate::segment::membership::MOST_HALVINGS;
 
@@ -18,6 +18,8 @@ const ACTORS: &str = "actor.count";
 const BATCH_SIZE: &str = "learner.batch_size";
 /// The keys that may be `"auto"`.
 pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
+/// The keys of a batch of PPO and of its parts.
+pub(super) const BATCH_KEYS: [&str; 2] = [BATCH_SIZE, "algorithm.minibatches"];
 
 /// Chooses numbers for the keys with these `paths`, which are among [`KEYS`].
 pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
@@ -85,25 +87,24 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
     fit.iter().find(|&&batch_size| batch_size <= chosen).or_else(larger).copied().unwrap_or(chosen)
 }
 
-/// For a run that sets neither the size of a batch nor the number of its parts: lets each batch of PPO take all
+/// For a run that has numbers neither for the size of a batch nor for its parts: lets each batch of PPO take all
 /// fragments that are completed at once, since fragments that it leaves are old when the next batch learns from them.
-/// Minibatches keep their size, so that each step has as many updates as before. Changes nothing if that broke a rule
-/// between keys.
+/// If these have fewer steps than the default, it takes those of the fewest such rounds that have as many. Parts are
+/// about as large as by default, so that each step has as many updates. Changes nothing if that broke the limit of a
+/// batch or a rule about it.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
-    let part = config.learner.batch_size / config.algorithm.minibatches;
-    let mut larger = config.clone();
-    larger.learner.batch_size = at_once;
-    larger.algorithm.minibatches = at_once / part;
-    let is_within_limits = at_once <= Key::most_of(BATCH_SIZE) && larger.algorithm.minibatches <= Key::most_of("algorithm.minibatches");
-    let breaks = |rule: &Rule| rule.concerns(&larger.algorithm.name) && (rule.violation)(&larger).is_some();
-    if config.learns_in_parts()
-        && at_once > config.learner.batch_size
-        && at_once.is_multiple_of(part)
-        && is_within_limits
-        && !RULES.iter().any(breaks)
-    {
-        *config = larger;
+    let least = LearnerConfig::default().batch_size;
+    let part = least / AlgorithmConfig::default().minibatches;
+    let mut following = config.clone();
+    following.learner.batch_size = least.next_multiple_of(at_once);
+    following.algorithm.minibatches = following.learner.batch_size / part;
+    let breaks = |rule: &Rule| {
+        let is_about_batch = BATCH_KEYS.iter().any(|key| rule.keys.contains(key));
+        is_about_batch && rule.concerns(&following.algorithm.name) && (rule.violation)(&following).is_some()
+    };
+    if config.learns_in_parts() && following.learner.batch_size <= Key::most_of(BATCH_SIZE) && !RULES.iter().any(breaks) {
+        *config = following;
     }
 }
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::{Probe, Setting, Verdict};
-use crate::config::schema::LEAST_FRAGMENTS;
+use crate::config::schema::{AlgorithmConfig, LEAST_FRAGMENTS};
 use crate::config::{Config, Rows};
 
 /// The setting that `config` asks to begin with.
@@ -80,7 +80,7 @@ pub(crate) fn with(config: &Config, setting: Setting) -> Config {
 }
 
 /// The configuration that repeats, without a search, a run of `config` that was fitted to `home`; and the `--set`
-/// flags for what it changes beside the numbers of `home`.
+/// flags that it takes beside those for the numbers of `home`.
 pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     let mut fitted = with(config, home);
     let table = &config.adaptation;
@@ -127,6 +127,11 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
             fitted.fragments.capacity = Some(repeated);
             flags += &format!(" --set fragments.capacity={repeated}");
         }
+    }
+    // A batch of PPO that follows its environments has parts of its own number, and one that is set does not.
+    let parts = config.algorithm.minibatches;
+    if config.learns_in_parts() && parts != AlgorithmConfig::default().minibatches {
+        flags += &format!(" --set algorithm.minibatches={parts}");
     }
     (fitted, flags)
 }
@@ -255,6 +260,18 @@ pub(crate) mod tests {
         assert_eq!(repeated(Some(1_000), OnFull::Wait), " --set fragments.capacity=688");
         assert_eq!(repeated(None, OnFull::Wait), "", "two batches wait, however many actors there are");
         assert_eq!(repeated(Some(1_000), OnFull::DropOldest), "", "nobody waits, and the room stays");
+    }
+
+    #[test]
+    fn what_repeats_a_run_of_ppo_divides_its_batch_as_it_was_divided() {
+        let text = "environment.id = \"CartPole-v1\"\nalgorithm.name = \"ppo\"\nadaptation.enabled = true\n";
+        let config = Config::parse(text, "task.toml", &[]).unwrap().config;
+        assert_eq!((config.learner.batch_size, config.algorithm.minibatches), (256, 16));
+        let home = Setting { environments: 4, ..start(&config) };
+        let (fitted, more) = repeating(&config, home);
+        let flags = format!("{}{more} --set adaptation.enabled=false", home.flags());
+        let overrides: Vec<String> = flags.split(' ').filter(|word| *word != "--set").map(str::to_owned).collect();
+        assert_eq!(Config::parse(text, "task.toml", &overrides).unwrap().config, fitted);
     }
 
     #[test]

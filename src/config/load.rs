@@ -97,10 +97,7 @@ impl Config {
         let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
         let places = Places { file: file_name.to_owned(), keys, tables: tables.into_iter().collect() };
 
-        let mut config = assemble(&accepted);
-        if !["learner.batch_size", "algorithm.minibatches"].iter().any(|&path| accepted.contains_key(path)) {
-            automatic::let_ppo_learn_from_new_fragments(&mut config);
-        }
+        let config = assemble(&accepted);
         if !is_broken {
             errors.extend(missing_keys(&accepted, &refused, &places));
             errors.extend(contradictions(&config, &refused, &places));
@@ -139,7 +136,7 @@ fn last_of_each<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<St
 }
 
 /// The defaults with the accepted entries laid over them, and with numbers chosen for the keys that are left to the
-/// machine.
+/// machine and for a batch of PPO that has none.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
     let mut root = defaults().clone();
     let mut left_to_the_machine = BTreeSet::new();
@@ -153,6 +150,9 @@ fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
     }
     let mut config = Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields");
     automatic::choose(&mut config, &left_to_the_machine);
+    if !automatic::BATCH_KEYS.iter().any(|&path| accepted.contains_key(path) && !left_to_the_machine.contains(path)) {
+        automatic::let_ppo_learn_from_new_fragments(&mut config);
+    }
     config
 }
 
@@ -390,7 +390,12 @@ mod tests {
         assert_eq!(batch_size(&["algorithm.name=ppo"]), (256, 16), "parts as large as by the defaults");
         assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=16", "fragments.length_steps=64"]), (1_024, 64));
         assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=1"]), (64, 4), "no less than the default");
+        let of_length = |length: &str, environments: &str| batch_size(&["algorithm.name=ppo", length, environments]);
+        assert_eq!(of_length("fragments.length_steps=125", "actor.environments=8"), (1_000, 62), "parts of about 16");
+        assert_eq!(of_length("fragments.length_steps=50", "actor.environments=1"), (100, 6), "two rounds, since one has less than 64");
         assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=128"]), (128, 4), "as it is set");
+        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=auto"]), (256, 16), "as without the key");
+        assert_eq!(batch_size(&["algorithm.name=ppo", "learner.batch_size=auto", "actor.environments=2"]), (64, 4), "as without it");
         assert_eq!(
             batch_size(&["algorithm.name=ppo", "learner.count=2", "actor.environments=3"]),
             (64, 4),
@@ -400,6 +405,13 @@ mod tests {
         assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
         let of_file = Config::parse(&format!("{file}[algorithm]\nname = \"ppo\"\nminibatches = 4\n"), "task.toml", &[]).unwrap().config;
         assert_eq!((of_file.learner.batch_size, of_file.algorithm.minibatches), (64, 4), "as the file sets one of the two");
+    }
+
+    #[test]
+    fn an_error_about_other_keys_does_not_keep_the_batch_of_ppo_from_being_chosen() {
+        let overrides = ["algorithm.name=ppo", "fragments.length_steps=100", "run.stop_eval_return=475", "evaluator.enabled=false"];
+        let errors = Config::of_argument("CartPole-v1", "CartPole", &overrides.map(str::to_owned)).unwrap_err();
+        assert_eq!(errors.0.len(), 1, "{errors}");
     }
 
     #[test]

@@ -50,6 +50,13 @@ The keys of an algorithm of your own ([own.md](own.md)), which declares their na
 They are refused on every other algorithm.
 ";
 
+const CONDITIONS: &str = "
+## Conditions between keys
+
+What is only for dqn, ddpg, td3 and sac also holds for an algorithm of your own.
+
+";
+
 const IDLE_KEYS: &str = "
 ## Keys that another key disables
 
@@ -65,7 +72,7 @@ pub fn reference() -> String {
         write_table(&mut page, table);
     }
     page.push_str(OF_ONES_OWN);
-    page.push_str("\n## Conditions between keys\n\n");
+    page.push_str(CONDITIONS);
     for rule in RULES {
         line(&mut page, format_args!("- {}{}", rule.doc, only_for(rule.algorithms)));
     }
@@ -107,7 +114,17 @@ fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::TRANSITION_ALGORITHMS;
     use super::*;
+
+    #[test]
+    fn the_page_says_which_conditions_also_hold_for_an_algorithm_of_ones_own() {
+        let told = format!("What is only for {} also holds", TRANSITION_ALGORITHMS.join(", ").replace(", sac", " and sac"));
+        assert!(reference().contains(&told));
+        for rule in RULES.iter().filter(|rule| !rule.algorithms.is_empty()) {
+            assert_eq!(rule.concerns("mine"), rule.algorithms == TRANSITION_ALGORITHMS, "{}", rule.doc);
+        }
+    }
 
     #[test]
     fn the_configuration_page_is_up_to_date() {

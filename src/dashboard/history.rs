@@ -53,7 +53,7 @@ struct Shown {
     /// A column of numbers for each key of `metrics.jsonl`, all of the same length.
     columns: BTreeMap<String, Vec<Option<f64>>>,
     /// Number of rows that came.
-    rows: usize,
+    rows_so_far: usize,
     /// One row of this many is kept.
     stride: usize,
     /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
@@ -168,8 +168,8 @@ impl History {
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         let length = kept.min(self.column(PROGRESS).len() - usize::from(self.shown.newest_is_passing));
         self.shown.columns.values_mut().for_each(|column| column.truncate(length));
-        self.shown.rows += 1;
-        self.shown.newest_is_passing = !self.shown.rows.is_multiple_of(self.shown.stride);
+        self.shown.rows_so_far += 1;
+        self.shown.newest_is_passing = !self.shown.rows_so_far.is_multiple_of(self.shown.stride);
         for (key, value) in row.iter().filter(|(_, value)| value.is_number() || value.is_null()) {
             let column = self.shown.columns.entry(key.clone()).or_default();
             column.resize(length, None);
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(steps[middle + 1].unwrap() - steps[middle].unwrap(), history.shown.stride as f64);
         assert!(history.shown.columns.values().all(|column| column.len() == steps.len()), "all columns have the same length");
         let sent: Value = serde_json::from_str(&history.whole()).unwrap();
-        let state = ["rows", "stride", "newest_is_passing"].map(|key| sent[key].clone());
+        let state = ["rows_so_far", "stride", "newest_is_passing"].map(|key| sent[key].clone());
         assert_eq!(
             state,
             [Value::from(50_001), Value::from(16), Value::from(true)],

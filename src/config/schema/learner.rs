@@ -16,7 +16,9 @@ table! {
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
         /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. PPO's batch
         /// is what other libraries call a rollout: an update takes one of its `algorithm.minibatches` parts. If neither
-        /// key is set, it has all the steps that the environments complete at once, in more parts.
+        /// key has a number, it has all the steps that the environments complete at once, in parts of about 16; if
+        /// those are fewer than 64, it has the steps of the fewest such rounds that have 64. Where the limits of this
+        /// key or the conditions between keys forbid such a batch, keys that are not set keep their defaults.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size at the beginning. `"none"` takes 3e-4 for DQN and 1e-3 for the others.
         learning_rate: Option<f64> = None, positive_up_to(1.0), "";

@@ -24,9 +24,9 @@ export function thinned(evaluations) {
 
 export class Columns {
   /** Columns that go on from those of the server, with how it has thinned them so far. */
-  constructor({ columns = {}, rows = 0, stride = 1, newest_is_passing = false }) {
+  constructor({ columns = {}, rows_so_far = 0, stride = 1, newest_is_passing = false }) {
     this.all = columns;
-    this.rows = rows;
+    this.rowsSoFar = rows_so_far;
     this.stride = stride;
     // Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
     // end with the newest values.
@@ -55,8 +55,8 @@ export class Columns {
     let kept = this.length - (this.newestIsPassing ? 1 : 0);
     while (kept > 0 && this.all[PROGRESS][kept - 1] > row[PROGRESS]) kept -= 1;
     for (const column of Object.values(this.all)) column.length = kept;
-    this.rows += 1;
-    this.newestIsPassing = this.rows % this.stride !== 0;
+    this.rowsSoFar += 1;
+    this.newestIsPassing = this.rowsSoFar % this.stride !== 0;
     for (const [key, value] of Object.entries(row)) {
       if (value !== null && typeof value !== "number") continue;
       this.all[key] ??= new Array(kept).fill(null);

@@ -49,7 +49,7 @@ use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::fitted::{self, Found};
-use crate::config::schema::{MOST_NAME_CHARACTERS, Split};
+use crate::config::schema::{AlgorithmConfig, MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, ConfigErrors, Difference, Loaded, Rows};
 use crate::environments::{EnvironmentError, EnvironmentSpec, Examined, Moment};
 use crate::experience::fragment::FragmentShape;
@@ -308,9 +308,12 @@ impl Prepared {
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
         }
+        // Where nobody sets the parts of a batch and they are not the default, PPO's batch follows its environments and fragments.
+        let parts = config.algorithm.minibatches;
+        let batch_follows = parts != AlgorithmConfig::default().minibatches && !self.loaded.is_set("algorithm.minibatches");
         // A run that goes on keeps the length of its fragments.
-        if let Some(remark) =
-            remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps).filter(|_| resumption.is_none())
+        if resumption.is_none()
+            && let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows)
         {
             plan.remark(remark);
         }

@@ -101,8 +101,8 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
 }
 
 /// Fragments end with episodes at the time limit of the environment, so that batches of few steps may be what fragments
-/// of a length that does not fit it come to.
-pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Option<u32>) -> Option<String> {
+/// of a length that does not fit it come to. `batch_follows` says that the batch follows from the length of fragments.
+pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Option<u32>, batch_follows: bool) -> Option<String> {
     let limit = time_limit_steps? as usize;
     let length = config.fragments.length_steps;
     if config.rows() != Rows::Fragments || limit == 0 {
@@ -115,7 +115,7 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
         let steps = (share * batch_size as f64).round() as u64;
         let fitting = limit.div_ceil(of_an_episode);
         let and_batch = match multiple_near(batch_size, fitting * config.learner.count) {
-            near if near == batch_size || near == 0 => String::new(),
+            near if near == batch_size || near == 0 || batch_follows => String::new(),
             near => format!(" and learner.batch_size={near}"),
         };
         format!(
@@ -251,7 +251,7 @@ mod tests {
             let mut config = Config::for_environment("Pendulum-v1");
             config.algorithm.name = "ppo".into();
             (config.fragments.length_steps, config.learner.batch_size) = (length, batch_size);
-            fragments_beyond_the_limit(&config, limit).unwrap_or_default()
+            fragments_beyond_the_limit(&config, limit, false).unwrap_or_default()
         };
         let ppo = |length, limit| of_batch(length, 4 * length, limit);
         let long = ppo(1_000, Some(200));
@@ -264,7 +264,7 @@ mod tests {
         for (length, limit) in [(200, Some(200)), (100, Some(200)), (32, Some(500)), (1_000, None)] {
             assert_eq!(ppo(length, limit), "", "{length} {limit:?}");
         }
-        let transitions = fragments_beyond_the_limit(&Config::for_environment("Pendulum-v1"), Some(1));
+        let transitions = fragments_beyond_the_limit(&Config::for_environment("Pendulum-v1"), Some(1), false);
         assert_eq!(transitions, None, "DQN has no fragments");
     }
 

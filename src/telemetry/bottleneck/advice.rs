@@ -100,6 +100,11 @@ fn larger_batch(config: &Config) -> Option<Advice> {
     if config.rows() == Rows::Transitions && config.replay.min_size < to {
         larger.set.extend(advice("replay.min_size", config.replay.min_size, to, "").set);
     }
+    // Where nobody has set the batch of PPO, its parts follow it, and would no longer once it is set.
+    if config.learns_in_parts() {
+        let parts = config.algorithm.minibatches;
+        larger.set.extend(advice("algorithm.minibatches", parts, parts, "").set);
+    }
     Some(larger)
 }
 
@@ -129,7 +134,8 @@ fn can_share_batch(config: &Config, count: usize) -> bool {
 }
 
 /// Adds the price of advice for more environments than a batch has fragments: some fragments then wait, and the policy
-/// that made them is older when they are learned from.
+/// that made them is older when they are learned from. A batch of PPO that nobody has configured grows instead; whether
+/// it was configured is not known here.
 pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
     let actors = config.actor.count.max(1);
     let environments = config.actor.environments;
@@ -137,7 +143,12 @@ pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
         |key: &str, now: usize| advice.set.iter().find(|change| change.key == key).and_then(|change| change.to.parse().ok()).unwrap_or(now);
     let wanted = advised("actor.count", actors) * advised("actor.environments", environments);
     if config.rows() == Rows::Fragments && wanted > (actors * environments).max(config.fragments_per_batch()) {
-        advice.why += ", and fragments are older when they are learned from, which changes what is learned";
+        advice.why += if config.learns_in_parts() {
+            ", which changes what is learned: the batch grows with the environments or, if it is configured, fragments are older when \
+             they are learned from"
+        } else {
+            ", and fragments are older when they are learned from, which changes what is learned"
+        };
     }
 }
 

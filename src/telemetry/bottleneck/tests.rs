@@ -171,6 +171,9 @@ fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
     assert_eq!(all(256)[..2], ["learner.batch_size=1024", "network.hidden=[128,128]"]);
     assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "replay.min_size=4096"]);
     assert_eq!(all(2_048)[0], "network.hidden=[128,128]");
+    let mut ppo = on_gpu(256);
+    (ppo.config.algorithm.name, ppo.config.algorithm.minibatches) = ("ppo".into(), 16);
+    assert_eq!(settings(&judge(&busy, &ppo))[..2], ["learner.batch_size=1024", "algorithm.minibatches=16"], "it keeps its parts");
 }
 
 #[test]
@@ -312,7 +315,7 @@ fn more_environments_than_a_batch_has_fragments_are_advised_with_their_price() {
     let warned = |context: &Context| {
         let verdict = judge(&moment, context);
         let advice = verdict.advice.iter().find(|advice| advice.set[0].key == "actor.environments").unwrap_or_else(|| panic!("{verdict}"));
-        advice.why.contains("fragments are older")
+        advice.why.contains("the batch grows with the environments or, if it is configured, fragments are older")
     };
     assert!(warned(&of(256)) && !warned(&of(32 * 64)));
 }
