@@ -57,13 +57,22 @@ MANY_ROWS = """async (count) => {
 
 # Adds so many evaluations: how many routine ones and how many confirmations are kept.
 MANY_EVALUATIONS = """async (count) => {
-  const { thinned } = await import('./columns.js');
+  const { joined } = await import('./columns.js');
   let evaluations = [];
   for (let step = 1; step <= count; step += 1) {
-    evaluations = thinned(evaluations.concat([{ kind: step % 1000 ? 'routine' : 'confirmation', env_steps: step }]));
+    evaluations = joined(evaluations, [{ kind: step % 1000 ? 'routine' : 'confirmation', env_steps: step }]);
   }
   const confirmations = evaluations.filter(({ kind }) => kind === 'confirmation').length;
   return [evaluations.length - confirmations, confirmations];
+}"""
+
+# Of which steps evaluations are kept if a run is evaluated at these steps, at the second last of them confirmed, and goes
+# on from a checkpoint before the last.
+REPEATED = """async (steps) => {
+  const { joined } = await import('./columns.js');
+  const routine = steps.map((step) => ({ kind: 'routine', env_steps: step }));
+  const confirmation = { kind: 'confirmation', env_steps: steps.at(-2) };
+  return joined(routine.slice(0, -1), [confirmation, routine.at(-1)]).map(({ env_steps }) => env_steps);
 }"""
 
 # Selects the name of a learner, as a reader would, and remembers its row and other nodes that show numbers.
@@ -318,6 +327,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert same, "whenever a page is opened, it shows the same rows"
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
     assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
+    kept = page.evaluate(REPEATED, [15, 22, 28, 38, 26])
+    assert kept == [15, 22, 38, 26], "the curve leaves out what the run repeats, and a confirmation stays"
     page.set_viewport_size({"width": 1280, "height": 1000})
     page.evaluate(CHART)
     drag(page, ".u-over", 0.25, 0.5)

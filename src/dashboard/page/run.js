@@ -1,7 +1,7 @@
 // One run: its history as curves, what happens in it now, and its state.
 
 import { Chart } from "./charts.js";
-import { Columns, thinned } from "./columns.js";
+import { Columns, joined } from "./columns.js";
 import { update } from "./keep.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
@@ -147,7 +147,7 @@ export class Run {
 
   grow(growth) {
     for (const row of growth.rows) this.columns.push(row);
-    this.evaluations = thinned(this.evaluations.concat(growth.evaluations));
+    this.evaluations = joined(this.evaluations, growth.evaluations);
     this.changes = this.changes.concat(growth.changes);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.judge(growth.bottleneck);
