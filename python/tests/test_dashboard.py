@@ -66,8 +66,8 @@ MANY_EVALUATIONS = """async (count) => {
   return [evaluations.length - confirmations, confirmations];
 }"""
 
-# Of which steps evaluations are kept if a run is evaluated at these steps, at the second last of them confirmed, and goes
-# on from a checkpoint before the last.
+# Of which steps evaluations are kept if a run is evaluated at these steps, confirmed at the second last of them, and
+# goes on from a checkpoint before the last.
 REPEATED = """async (steps) => {
   const { joined } = await import('./columns.js');
   const routine = steps.map((step) => ({ kind: 'routine', env_steps: step }));
@@ -104,6 +104,13 @@ MOMENTS = """async () => {
   const list = document.createElement('ol');
   events(list, ['2026-01-01T12:00:00.123Z began', '2026-99-99T12:00:00.123Z no moment']);
   return [...list.children].map((event) => event.textContent);
+}"""
+# How far a run has come that is to end after 100 steps, after 100 seconds, and after either.
+PROGRESS = """async ({ steps, seconds }) => {
+  const { progress } = await import('./panels.js');
+  const metrics = { env_steps: steps, wall_s: seconds };
+  const both = progress({ ...metrics, stop_wall_s: 100 }, null, 100);
+  return [progress(metrics, null, 100).share, progress({ ...metrics, stop_wall_s: 100 }).share, both.share, both.words];
 }"""
 # How returns are shown.
 SCORES = """async (returns) => {
@@ -489,6 +496,8 @@ def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(
         assert "goal 0.95" in page.text_content("#facts")
         shown = ["0.95", "-0.50", "9.99", "42.3", "12345", "1.5M", "–"]
         assert page.evaluate(SCORES, [0.95, -0.5, 9.99, 42.31, 12_345.4, 1.5e6, None]) == shown, "as in the terminal"
+        progress = page.evaluate(PROGRESS, {"steps": 1, "seconds": 75})
+        assert progress == [0.01, 0.75, 0.75, "1 of 100 environment steps, 1:15 of 1:40"], "the nearer limit counts"
     finally:
         dashboard.kill()
         dashboard.wait()

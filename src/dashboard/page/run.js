@@ -5,7 +5,7 @@ import { Columns, joined } from "./columns.js";
 import { update } from "./keep.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
-import { $, clock, score, when } from "./words.js";
+import { $, score, when } from "./words.js";
 
 const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
@@ -282,13 +282,10 @@ export class Run {
     const isOver = this.card?.state !== "running";
     const rates = isOver ? panels.averages(metrics, this.card) : report ? this.rates() : null;
     panels.tiles($("tiles"), panels.facts(metrics, report, rates));
-    const limit = this.card?.stop_env_steps;
-    const done = report?.run.env_steps ?? metrics.env_steps;
-    $("progress").hidden = !limit;
-    if (limit) {
-      $("progress").firstElementChild.style.width = `${Math.min(100, (100 * done) / limit)}%`;
-      $("progress").title = `${done} of ${limit} environment steps, ${clock(metrics.wall_s)}`;
-    }
+    const { share, words } = panels.progress(metrics, report, this.card?.stop_env_steps);
+    $("progress").hidden = share === null;
+    $("progress").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
+    $("progress").title = words;
   }
 }
 
