@@ -78,7 +78,7 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
     }
     let core_wait = share(period.learner.core_wait_s, period.learner.core_wait_s + period.learner.processor_s);
     if config.replay.samples_per_insert.is_none() && core_wait >= WAITING_FROM && config.actor.count > 1 {
-        let why = format!("learners waited for a core that actors had in {} of the time in which they had work", percent(core_wait));
+        let why = format!("in {} of the time in which learners had work, they waited for a core that actors had", percent(core_wait));
         all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
     }
     if share(period.learner.compute_s, period.learner.total_s()) >= MUCH_FROM {

@@ -86,7 +86,7 @@ impl Period {
         self.machine_busy_share.map_or(spare, |busy| spare.min(context.machine_cores as f64 * (1.0 - busy)))
     }
 
-    /// Share of the time in which actors and learners had work that they had to wait for a core.
+    /// Of the time in which actors and learners had work, the share in which they had no core.
     pub(super) fn core_wait_share(&self) -> f64 {
         let waited_s = self.actor.core_wait_s + self.learner.core_wait_s;
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
