@@ -293,6 +293,7 @@ fn asking_for_last_weights_that_are_not_saved_yet_says_when_they_will_be() {
     let folder = run.run_folder();
     let (success, _, error) = evaluate(&[folder.to_str().unwrap(), "--weights", "last"]);
     assert!(!success && error.contains("has not saved its last weights yet") && error.contains("--weights best"), "{error}");
+    assert!(!error.contains("shoal resume"), "without a checkpoint no run goes on: {error}");
     assert!(evaluate(&[folder.to_str().unwrap(), "--episodes", "1"]).0, "the best are there");
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{SMALL, install, kill, said, wait_until};
+use run_support::{SMALL, checkpoints_in, install, kill, said, wait_until};
 
 /// `program` with a command that trains these seeds one after the other in `folder`, and that ends by itself if nobody
 /// ends it.
@@ -53,4 +53,23 @@ fn a_seed_that_may_be_trained_by_another_program_than_the_first_is_named_before_
     let warning = format!("warning: {} was replaced: seed 2 may be trained by another program", shoal.display());
     let (before, after) = said.split_once(&warning).unwrap_or_else(|| panic!("{said}"));
     assert!(before.contains("seed 1 has ended") && !before.contains("was replaced") && after.contains("seed 2 has failed"), "{said}");
+}
+
+#[test]
+fn a_seed_whose_supervisor_was_killed_has_the_signal_told_and_how_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let shoal = Path::new(env!("CARGO_BIN_EXE_shoal"));
+    let command = training(shoal, folder.path(), "1", &["checkpoint.interval_s=0.2"]).spawn().unwrap();
+    let run = folder.path().join("runs/latest");
+    wait_until("a checkpoint", String::new, || !checkpoints_in(&run).is_empty());
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
+    let supervisor = u32::try_from(record["supervisor_pid"].as_u64().unwrap()).unwrap();
+    kill(supervisor, Signal::SIGKILL);
+    let output = command.wait_with_output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("seed 1 was killed by SIGKILL") && said.contains("seed 1 goes on with: "), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("killed by SIGKILL"), "{output:?}");
+    let announced = folder.path().join(format!("shoal/{supervisor}.json"));
+    wait_until("its sentinel to leave", String::new, || !announced.exists());
 }

@@ -83,7 +83,10 @@ fn videos_are_mp4s_if_wanted_and_a_program_without_them_says_so_at_the_start() {
     if !cfg!(feature = "mp4") {
         assert!(!run.wait().success());
         let output = run.output();
-        assert!(output.contains("visualizer.video_format") && output.contains("--features mp4"), "{output}");
+        assert!(
+            output.contains("visualizer.video_format") && output.contains("take gif instead") && output.contains("--features mp4"),
+            "{output}"
+        );
         return;
     }
     let folder = run.run_folder();

@@ -51,7 +51,7 @@ def test_a_trained_agent_is_evaluated_and_resumed(folder):
     played = run("evaluate", "--episodes", 3, "--json")
     assert played.returncode == 0 and len(json.loads(played.stdout)["returns"]) == 3
     filmed = run("evaluate", "--episodes", 1, "--video", "first.mp4")
-    assert filmed.returncode != 0 and "name it .gif" in filmed.stderr and "cargo" not in filmed.stderr
+    assert filmed.returncode != 0 and "take gif instead" in filmed.stderr and "cargo" not in filmed.stderr
     resumed = run("resume", "runs/latest", "--set", "run.stop_env_steps=50000")
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(Path("runs/latest/run.json").read_text())["resumptions"] == 1

@@ -58,13 +58,22 @@ MANY_ROWS = """async (count) => {
 
 # Adds so many evaluations: how many routine ones and how many confirmations are kept.
 MANY_EVALUATIONS = """async (count) => {
-  const { thinned } = await import('./columns.js');
+  const { joined } = await import('./columns.js');
   let evaluations = [];
   for (let step = 1; step <= count; step += 1) {
-    evaluations = thinned(evaluations.concat([{ kind: step % 1000 ? 'routine' : 'confirmation', env_steps: step }]));
+    evaluations = joined(evaluations, [{ kind: step % 1000 ? 'routine' : 'confirmation', env_steps: step }]);
   }
   const confirmations = evaluations.filter(({ kind }) => kind === 'confirmation').length;
   return [evaluations.length - confirmations, confirmations];
+}"""
+
+# Of which steps evaluations are kept if a run is evaluated at these steps, confirmed at the second last of them, and
+# goes on from a checkpoint before the last.
+REPEATED = """async (steps) => {
+  const { joined } = await import('./columns.js');
+  const routine = steps.map((step) => ({ kind: 'routine', env_steps: step }));
+  const confirmation = { kind: 'confirmation', env_steps: steps.at(-2) };
+  return joined(routine.slice(0, -1), [confirmation, routine.at(-1)]).map(({ env_steps }) => env_steps);
 }"""
 
 # Selects the name of a learner, as a reader would, and remembers its row and other nodes that show numbers.
@@ -96,6 +105,13 @@ MOMENTS = """async () => {
   const list = document.createElement('ol');
   events(list, ['2026-01-01T12:00:00.123Z began', '2026-99-99T12:00:00.123Z no moment']);
   return [...list.children].map((event) => event.textContent);
+}"""
+# How far a run has come that is to end after 100 steps, after 100 seconds, and after either.
+PROGRESS = """async ({ steps, seconds }) => {
+  const { progress } = await import('./panels.js');
+  const metrics = { env_steps: steps, wall_s: seconds };
+  const both = progress({ ...metrics, stop_wall_s: 100 }, null, 100);
+  return [progress(metrics, null, 100).share, progress({ ...metrics, stop_wall_s: 100 }).share, both.share, both.words];
 }"""
 # How returns are shown.
 SCORES = """async (returns) => {
@@ -319,6 +335,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert same, "whenever a page is opened, it shows the same rows"
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
     assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
+    kept = page.evaluate(REPEATED, [15, 22, 28, 38, 26])
+    assert kept == [15, 22, 38, 26], "the curve leaves out what the run repeats, and a confirmation stays"
     page.set_viewport_size({"width": 1280, "height": 1000})
     page.evaluate(CHART)
     drag(page, ".u-over", 0.25, 0.5)
@@ -479,6 +497,8 @@ def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(
         assert "goal 0.95" in page.text_content("#facts")
         shown = ["0.95", "-0.50", "9.99", "42.3", "12345", "1.5M", "–"]
         assert page.evaluate(SCORES, [0.95, -0.5, 9.99, 42.31, 12_345.4, 1.5e6, None]) == shown, "as in the terminal"
+        progress = page.evaluate(PROGRESS, {"steps": 1, "seconds": 75})
+        assert progress == [0.01, 0.75, 0.75, "1 of 100 environment steps, 1:15 of 1:40"], "the nearer limit counts"
     finally:
         dashboard.kill()
         dashboard.wait()

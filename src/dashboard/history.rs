@@ -59,7 +59,7 @@ struct Shown {
     /// Whether the newest row is one that the stride leaves out. It stays until the next row comes, so that curves always
     /// end with the newest values.
     newest_is_passing: bool,
-    /// The lines of `evaluations.jsonl`.
+    /// The lines of `evaluations.jsonl`, without routine ones of steps that the run repeated from a checkpoint.
     evaluations: Vec<Value>,
     /// The lines of `adaptation.jsonl` with which the run became another one.
     changes: Vec<Value>,
@@ -132,7 +132,7 @@ impl History {
             self.add_row(row);
         }
         self.judge();
-        self.shown.evaluations.extend(evaluations.iter().cloned());
+        evaluations.iter().for_each(|evaluation| self.add_evaluation(evaluation));
         self.thin_evaluations();
         self.shown.changes.extend(changes.iter().cloned());
         self.shown.events.extend(events.iter().cloned());
@@ -163,8 +163,7 @@ impl History {
     fn add_row(&mut self, row: &Map<String, Value>) {
         self.remember(row);
         let Some(progress) = row.get(PROGRESS).and_then(Value::as_f64) else { return };
-        // A run that went on from a checkpoint repeats the steps after it. Evaluations of later steps stay, since those
-        // weights existed.
+        // A run that went on from a checkpoint repeats the steps after it.
         let kept = self.column(PROGRESS).partition_point(|&before| before.is_some_and(|before| before <= progress));
         let length = kept.min(self.column(PROGRESS).len() - usize::from(self.shown.newest_is_passing));
         self.shown.columns.values_mut().for_each(|column| column.truncate(length));
@@ -190,13 +189,27 @@ impl History {
         }
     }
 
+    /// Adds an evaluation. If the run went on from a checkpoint, the curve leaves out what was evaluated before of the
+    /// steps that it repeats. Confirmations of them stay, since those weights existed and may be the best.
+    fn add_evaluation(&mut self, evaluation: &Value) {
+        let evaluations = &mut self.shown.evaluations;
+        let goes_back_behind =
+            |before: &Value| evaluation[PROGRESS].as_u64().is_some_and(|env_steps| before[PROGRESS].as_u64() > Some(env_steps));
+        while is_routine(evaluation)
+            && let Some(last) = evaluations.iter().rposition(is_routine)
+            && goes_back_behind(&evaluations[last])
+        {
+            evaluations.remove(last);
+        }
+        evaluations.push(evaluation.clone());
+    }
+
     /// Drops evaluations if there are too many. Evaluations that made their weights the best stay.
     fn thin_evaluations(&mut self) {
         let evaluations = &mut self.shown.evaluations;
         let mut before = usize::MAX;
         while (MOST_EVALUATIONS + 1..before).contains(&evaluations.len()) {
             before = evaluations.len();
-            let is_routine = |evaluation: &Value| evaluation["kind"] == "routine";
             let goes_for_routine = 2 * evaluations.iter().filter(|&evaluation| is_routine(evaluation)).count() >= before;
             let mut of_the_kind = 0;
             evaluations.retain(|evaluation| {
@@ -279,6 +292,10 @@ fn is_of_another_life(now: &Snapshot, before: &Snapshot) -> bool {
     seconds(now).into_iter().zip(seconds(before)).any(|(now, before)| now < before)
 }
 
+fn is_routine(evaluation: &Value) -> bool {
+    evaluation["kind"] == "routine"
+}
+
 /// The objects of type `T` in `lines`; other lines are passed over.
 fn parsed<T: serde::de::DeserializeOwned>(lines: &[String]) -> Vec<T> {
     lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -336,16 +353,18 @@ mod tests {
     fn a_run_that_went_on_from_a_checkpoint_goes_on_from_there() {
         let (_root, folder) = folder();
         fs::write(folder.metrics(), [10, 20, 30, 40].map(line).concat()).unwrap();
-        let evaluation = |env_steps: u64| format!("{{\"kind\": \"routine\", \"env_steps\": {env_steps}}}\n");
-        fs::write(folder.evaluations(), [15, 22, 38].map(evaluation).concat()).unwrap();
+        let evaluation = |kind: &str, env_steps: u64| format!("{{\"kind\": \"{kind}\", \"env_steps\": {env_steps}}}\n");
+        let before = [15, 22, 28, 38].map(|env_steps| evaluation("routine", env_steps)).concat() + &evaluation("confirmation", 38);
+        fs::write(folder.evaluations(), &before).unwrap();
         let mut history = read(&folder);
         fs::write(folder.metrics(), [10, 20, 30, 40, 25, 35].map(line).concat()).unwrap();
+        fs::write(folder.evaluations(), before + &evaluation("routine", 26) + &evaluation("routine", 34)).unwrap();
         assert_eq!(history.grow().unwrap().rows.len(), 2);
         assert_eq!(history.column(PROGRESS), [10.0, 20.0, 25.0, 35.0].map(Some));
         assert!(history.grow().is_none(), "nothing is new");
         let evaluated =
             |history: &History| history.shown.evaluations.iter().map(|evaluation| evaluation[PROGRESS].as_u64()).collect::<Vec<_>>();
-        assert_eq!(evaluated(&history), [15, 22, 38].map(Some), "evaluations stay");
+        assert_eq!(evaluated(&history), [15, 22, 38, 26, 34].map(Some), "of what it repeated, the confirmation stays");
         assert_eq!(evaluated(&read(&folder)), evaluated(&history), "an open page shows what a reload does");
     }
 

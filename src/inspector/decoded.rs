@@ -28,12 +28,14 @@ impl Display for Transition {
         line(formatter, "owner", &format!("process slot {} ({role})", self.owner.slot))?;
         line(formatter, "priority", &self.priority.map_or_else(|| "none".into(), |priority| priority.to_string()))?;
         let steps = Steps::of(&self.fields);
+        let drawn = self.fields.iter().enumerate().rev().find_map(|(position, field)| Some((position, Frame::of(field)?)));
         let mut table = Table::new(&["field", "type", "values"], &[0, 1, 2], 0);
         for (position, field) in self.fields.iter().enumerate() {
-            let values = match picture_size(field) {
+            let values = match drawn {
                 _ if steps.is_some() && [ACTIONS, REWARDS, FLAGS, LOG_PROBABILITIES, AGES].contains(&position) => continue,
-                Some(_) => sizes(&field.shape) + ", the newest below",
-                None => text(&field.values),
+                Some((at, frame)) if at == position => sizes(&field.shape) + frame.place(),
+                _ if Frame::of(field).is_some() => sizes(&field.shape),
+                _ => text(&field.values),
             };
             table.row(vec![field.name.clone(), field.element.into(), values]);
         }
@@ -41,15 +43,13 @@ impl Display for Transition {
         if let Some(steps) = &steps {
             write!(formatter, "\n{}", steps.table())?;
         }
-        let newest = self.fields.iter().rev().find_map(|field| Some((field, picture_size(field)?)));
-        if let Some((field, (rows, columns))) = newest
-            && let Values::U8(bytes) = &field.values
-        {
-            let size = rows * columns;
+        if let Some((position, frame)) = drawn {
+            let bytes = frame.bytes;
             // A fragment that is shorter than the longest leaves the last frames unused.
-            let unused = steps.as_ref().map_or(0, |steps| (steps.most - steps.length) * field.values.len() / field.shape[0].max(1));
-            let end = bytes.len().saturating_sub(unused).max(size);
-            write!(formatter, "\n{}", picture(&bytes[end - size..end], columns))?;
+            let longest = self.fields[position].shape[0].max(1);
+            let unused = steps.as_ref().map_or(0, |steps| (steps.most - steps.length) * bytes.len() / longest);
+            let end = bytes.len().saturating_sub(unused).max(frame.len());
+            write!(formatter, "\n{}", picture(&frame.brightness(end), frame.columns))?;
         }
         Ok(())
     }
@@ -109,11 +109,47 @@ impl<'t> Steps<'t> {
     }
 }
 
-/// Rows and columns of the pictures in a field, if it holds pictures.
-fn picture_size(field: &FieldValues) -> Option<(usize, usize)> {
-    let [.., rows, columns] = field.shape[..] else { return None };
-    let is_picture = matches!(field.values, Values::U8(_)) && rows.min(columns) >= SMALLEST_SIDE && rows * columns <= field.values.len();
-    is_picture.then_some((rows, columns))
+/// One of the frames in a field of pictures.
+#[derive(Clone, Copy)]
+struct Frame<'t> {
+    /// All frames of the field.
+    bytes: &'t [u8],
+    /// Red, green and blue, or one plane alone.
+    channels: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl<'t> Frame<'t> {
+    /// A frame of the field, if it holds pictures. Three channels are colours, unless the run says that they are frames.
+    fn of(field: &'t FieldValues) -> Option<Self> {
+        let [.., rows, columns] = field.shape[..] else { return None };
+        let Values::U8(bytes) = &field.values else { return None };
+        let is_in_colour = match field.shape[..] {
+            [channels, _, _] => channels.is_multiple_of(3) && channels / 3 == field.stack.max(1),
+            [.., channels, _, _] => channels == 3,
+            _ => false,
+        };
+        let frame = Self { bytes, channels: if is_in_colour { 3 } else { 1 }, rows, columns };
+        (rows.min(columns) >= SMALLEST_SIDE && frame.len() <= bytes.len()).then_some(frame)
+    }
+
+    fn len(&self) -> usize {
+        self.channels * self.rows * self.columns
+    }
+
+    /// Where the picture is that is shown of the field.
+    fn place(&self) -> &'static str {
+        if self.len() == self.bytes.len() { ", below" } else { ", the newest below" }
+    }
+
+    /// The mean of the channels of the frame that ends before byte `end`.
+    fn brightness(&self, end: usize) -> Vec<u8> {
+        let planes = &self.bytes[end - self.len()..end];
+        let pixels = self.rows * self.columns;
+        let sum = |pixel: usize| planes[pixel..].iter().step_by(pixels).map(|&byte| usize::from(byte)).sum::<usize>();
+        (0..pixels).map(|pixel| (sum(pixel) / self.channels) as u8).collect()
+    }
 }
 
 /// Brighter bytes as denser characters. A character stands for two rows, since it is about twice as high as it is wide.
@@ -149,6 +185,7 @@ fn sizes(shape: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::transition::Owner;
     use super::*;
 
     #[test]
@@ -158,6 +195,26 @@ mod tests {
         assert!(values.ends_with("0.5] and 99936 more") && values.len() < 500, "{values}");
         assert_eq!(text(&Values::I32(vec![1, 2])), "[1, 2]");
         assert_eq!((sizes(&[4, 84, 84]).as_str(), sizes(&[1; 90]).len()), ("4 x 84 x 84", 8 + 7 * 3 + 6));
+    }
+
+    #[test]
+    fn colours_are_shown_by_their_brightness_and_of_stacked_frames_the_newest() {
+        let mut bytes = vec![0; 3 * 8 * 8];
+        // Two pixels of the middle plane.
+        (bytes[64 + 2 * 8 + 3], bytes[64 + 3 * 8 + 3]) = (240, 240);
+        let shown = |shape: &[usize], stack| {
+            let values = Values::U8(bytes.clone());
+            let field = FieldValues { name: "observation".into(), element: "u8", shape: shape.to_vec(), stack, values };
+            let owner = Owner { slot: 0, role: None };
+            Transition { slot: 0, generation: 1, owner, priority: None, fields: vec![field.clone(), field] }.to_string()
+        };
+        let is_one_frame = |shown: &str| shown.contains("3 x 8 x 8\n") && shown.contains("3 x 8 x 8, below") && shown.contains("\n   @\n");
+        for colours in [shown(&[3, 8, 8], 0), shown(&[3, 8, 8], 1)] {
+            assert!(is_one_frame(&colours), "{colours}");
+        }
+        for grey in [shown(&[3, 8, 8], 3), shown(&[3, 1, 8, 8], 0)] {
+            assert!(grey.contains(", the newest below") && !grey.contains('@'), "the last plane is empty: {grey}");
+        }
     }
 
     #[test]

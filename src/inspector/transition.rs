@@ -51,6 +51,9 @@ pub struct FieldValues {
     pub element: &'static str,
     /// Lengths of its dimensions; images are rows and columns last.
     pub shape: Vec<usize>,
+    /// Frames that are stacked in it, as far as the run says: 0 if they are not kept as frames.
+    #[serde(skip)]
+    pub stack: usize,
     /// Values; in JSON, those that are not finite are null.
     pub values: Values,
 }
@@ -189,6 +192,7 @@ fn values(schema: &Schema, batch: &Batch) -> Vec<FieldValues> {
         name: printable(&field.name),
         element: field.element.name(),
         shape: field.shape.clone(),
+        stack: field.stack,
         values: numbers(batch.column(position)),
     };
     schema.fields().iter().enumerate().map(field).collect()

@@ -1,6 +1,7 @@
 //! `shoal train --seeds`: one run for each of several seeds.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -100,9 +101,7 @@ impl Seeds {
         say(&format!("charts      tensorboard --logdir {}", word(&launch.folder.join(CHARTS))));
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         let signal = system::stop_signal().filter(|_| !complete);
-        if signal.is_some() {
-            ways_on(seeds, &ended, &report, &launch).iter().for_each(|line| say(line));
-        }
+        ways_on(seeds, &ended, &report, &launch).iter().for_each(|line| say(line));
         written?;
         if let Some(signal) = signal {
             // The table is in its file. What counts is that the seeds were interrupted, as by the end of a terminal.
@@ -135,7 +134,10 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
             let how = match &seed.started {
                 Ok(()) if seed.succeeded => "has ended".to_owned(),
                 Ok(()) if seed.interrupted => "was interrupted".to_owned(),
-                Ok(()) => format!("has failed, see {}", launch.log(seed.seed).display()),
+                Ok(()) => match &seed.killed_by {
+                    Some(signal) => format!("was killed by {signal}; what it said is in {}", launch.log(seed.seed).display()),
+                    None => format!("has failed, see {}", launch.log(seed.seed).display()),
+                },
                 Err(reason) => format!("was not started: {reason}"),
             };
             console.print(&format!("seed {} {how}", seed.seed));
@@ -149,20 +151,20 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
     Ok(ended)
 }
 
-/// What there is to do about the seeds that a signal ended, and about those that it kept from beginning as `launch`
-/// says.
+/// What there is to do about the seeds that a signal ended or killed, and about those that it kept from beginning as
+/// `launch` says.
 fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
     let program = Program::current();
     let mut lines = Vec::new();
     let mut left = Vec::new();
     let mut which = "did not begin";
     for &seed in seeds {
-        if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted) {
+        if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted && ended.killed_by.is_none()) {
             continue;
         }
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
-        match folder.map(|folder| (folder, RunFolder::open(folder))) {
-            Some((folder, Ok(run))) if run.saved_env_steps().is_some() => {
+        match folder {
+            Some(folder) if is_or_will_be_saved(folder) => {
                 let command = program.resume(folder, None).unwrap_or_else(|| format!("shoal resume {}", word(folder)));
                 lines.push(format!("seed {seed} goes on with: {command}"));
             }
@@ -182,6 +184,12 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
     lines
 }
 
+/// Whether the run in `folder` has a checkpoint, or may get one: the sentinel of a killed supervisor has the folder until
+/// it has written what was there, and `resume` waits for it.
+fn is_or_will_be_saved(folder: &Path) -> bool {
+    RunFolder::open(folder).is_ok_and(|mut run| run.saved_env_steps().is_some() || matches!(run.take(), Ok(false)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,7 +199,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().to_path_buf();
         RunFolder::create(root.path(), "run", "[run]\nseed = 1\n").unwrap();
-        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: true }];
+        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: true, killed_by: None }];
         let launch =
             Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
         let lines = ways_on(&[1, 2], &ended, &Report::read(&folder, &ended), &launch);

@@ -51,6 +51,8 @@ pub struct Ended {
     pub succeeded: bool,
     /// Whether a signal ended it early, as when the command is to stop.
     pub interrupted: bool,
+    /// The signal that killed it, by its name, if one did that does not ask it to end.
+    pub killed_by: Option<String>,
 }
 
 /// What happens while supervisors run.
@@ -134,13 +136,17 @@ impl Launch {
                 }
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => all.push(Ended { seed, started: Err(error.to_string()), succeeded: false, interrupted: false }),
+                    Err(error) => {
+                        let started = Err(error.to_string());
+                        all.push(Ended { seed, started, succeeded: false, interrupted: false, killed_by: None });
+                    }
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
                 let (succeeded, interrupted) = (status.success(), was_interrupted(status));
-                all.push(Ended { seed: *seed, started: Ok(()), succeeded, interrupted });
+                let killed_by = status.signal().filter(|_| !interrupted).map(name_of_signal);
+                all.push(Ended { seed: *seed, started: Ok(()), succeeded, interrupted, killed_by });
                 false
             });
             all[told..].iter().for_each(|ended| tell(Event::Ended(ended)));
@@ -195,6 +201,10 @@ impl Launch {
 fn was_interrupted(status: ExitStatus) -> bool {
     let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
+}
+
+fn name_of_signal(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
 }
 
 /// Asks a supervisor to end, as Ctrl+C does: it lets its processes leave and saves the weights.

@@ -103,14 +103,17 @@ fn seed_of(run: &RunFolder) -> Option<u64> {
 
 /// Why the run with this `record` stopped or, if the run noted no end, what became of it.
 fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
-    let Ended { seed, started, succeeded, interrupted } = ended;
+    let Ended { seed, started, succeeded, interrupted, killed_by } = ended;
     match (record, started) {
         (Some(RunRecord { finished: Some(finished), .. }), _) => finished.reason.lines().next().unwrap_or_default().to_owned(),
         // Another supervisor has gone on with the run.
         (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
         (_, Err(reason)) => format!("not started: {reason}"),
         (_, Ok(())) if *interrupted => "interrupted".to_owned(),
-        (_, Ok(())) => format!("{}, see seed-{seed}.log", if *succeeded { "ended" } else { "failed" }),
+        (_, Ok(())) => match killed_by {
+            Some(signal) => format!("killed by {signal}"),
+            None => format!("{}, see seed-{seed}.log", if *succeeded { "ended" } else { "failed" }),
+        },
     }
 }
 
@@ -213,7 +216,7 @@ mod tests {
         let [first, second] = [1, 2].map(|seed| RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap());
         let end = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: json!({ "env_steps": 3000 }) };
         first.write_finished(end).unwrap();
-        let ended = |seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: false };
+        let ended = |seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: false, killed_by: None };
         let interrupted = Ended { interrupted: true, ..ended(3) };
         let unstarted = Ended { started: Err("no memory".into()), ..ended(4) };
         let found = Report::read(root.path(), &[ended(1), ended(2), interrupted, unstarted, ended(5)]).seeds;
@@ -256,7 +259,7 @@ mod tests {
             let run = RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap();
             fs::write(run.evaluations(), "{\"kind\": \"routine\", \"env_steps\": 10, \"return_mean\": 1.0}\n").unwrap();
         }
-        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: true, interrupted: false });
+        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: true, interrupted: false, killed_by: None });
         let report = Report::read(root.path(), &ended);
         assert_eq!(report.write("x").unwrap(), ["seeds.json", "curves.svg"]);
         let plot = fs::read_to_string(root.path().join("curves.svg")).unwrap();

@@ -315,15 +315,34 @@ impl<T> Guarded<T> {
     }
 }
 
+/// The files of the run in `folder`, and as `NAME/` its folders that hold something, apart from that of the weights, whose
+/// files are named.
 fn files_in(folder: &Path) -> Vec<String> {
-    let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let relative = |path: PathBuf| path.strip_prefix(folder).map(|path| path.display().to_string()).ok();
-    let mut files: Vec<String> = list(folder.to_path_buf())
-        .chain(list(folder.join("weights")))
-        .filter(|path| path.is_file())
-        .filter_map(relative)
-        .filter(|name| !name.starts_with('.'))
-        .collect();
+    let list = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let weights = folder.join("weights");
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(folder).ok()?.display().to_string();
+        let is_filled_folder = path != weights && list(&path).next().is_some();
+        if is_filled_folder { Some(name + "/") } else { path.is_file().then_some(name) }
+    };
+    let mut files: Vec<String> = list(folder).chain(list(&weights)).filter_map(named).filter(|name| !name.starts_with('.')).collect();
     files.sort();
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_names_the_files_of_a_run_and_its_folders_that_hold_something() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["weights", "videos", "checkpoints/000001-step9"] {
+            fs::create_dir_all(root.path().join(name)).unwrap();
+        }
+        for name in ["run.json", ".lock", "weights/last.safetensors"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        assert_eq!(files_in(root.path()), ["checkpoints/", "run.json", "weights/last.safetensors"]);
+    }
 }

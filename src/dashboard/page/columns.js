@@ -7,10 +7,26 @@ const PROGRESS = "env_steps";
 const MOST_EVALUATIONS = 4096;
 
 /**
+ * The evaluations with `more` of them. If the run went on from a checkpoint, the curve leaves out what was evaluated before
+ * of the steps that it repeats. Confirmations of them stay, since those weights existed and may be the best.
+ */
+export function joined(evaluations, more) {
+  const kept = [...evaluations];
+  const isRoutine = ({ kind }) => kind === "routine";
+  for (const evaluation of more) {
+    for (let last; isRoutine(evaluation) && (last = kept.findLastIndex(isRoutine)) >= 0 && kept[last][PROGRESS] > evaluation[PROGRESS]; ) {
+      kept.splice(last, 1);
+    }
+    kept.push(evaluation);
+  }
+  return thinned(kept);
+}
+
+/**
  * The evaluations or, if there are too many, without every other one of the kind that has more. Evaluations that made
  * their weights the best stay.
  */
-export function thinned(evaluations) {
+function thinned(evaluations) {
   let kept = evaluations;
   for (let before = Infinity; kept.length > MOST_EVALUATIONS && kept.length < before; ) {
     before = kept.length;

@@ -43,6 +43,16 @@ export function facts(metrics, report, rates) {
   ];
 }
 
+/** How far a run has come to its limit of steps or of time, whichever is nearer: a share, null without a limit, and words. */
+export function progress(metrics, report, stopSteps) {
+  const [steps, seconds] = [report?.run.env_steps ?? metrics.env_steps ?? 0, metrics.wall_s ?? 0];
+  const limits = [[steps, stopSteps, `${steps} of ${stopSteps} environment steps`]];
+  limits.push([seconds, metrics.stop_wall_s, `${clock(seconds)} of ${clock(metrics.stop_wall_s)}`]);
+  const known = limits.filter(([, limit]) => limit > 0);
+  const share = known.length === 0 ? null : Math.min(1, Math.max(...known.map(([done, limit]) => done / limit)));
+  return { share, words: known.map(([, , words]) => words).join(", ") };
+}
+
 function split(time) {
   const bar = element("div", { className: "split", role: "img" });
   KINDS.forEach((kind, index) => {

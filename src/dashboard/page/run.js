@@ -1,11 +1,11 @@
 // One run: its history as curves, what happens in it now, and its state.
 
 import { Chart } from "./charts.js";
-import { Columns, thinned } from "./columns.js";
+import { Columns, joined } from "./columns.js";
 import { update } from "./keep.js";
 import * as panels from "./panels.js";
 import { Watch } from "./watch.js";
-import { $, clock, score, when } from "./words.js";
+import { $, score, when } from "./words.js";
 
 const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
@@ -147,7 +147,7 @@ export class Run {
 
   grow(growth) {
     for (const row of growth.rows) this.columns.push(row);
-    this.evaluations = thinned(this.evaluations.concat(growth.evaluations));
+    this.evaluations = joined(this.evaluations, growth.evaluations);
     this.changes = this.changes.concat(growth.changes);
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.judge(growth.bottleneck);
@@ -282,13 +282,10 @@ export class Run {
     const isOver = this.card?.state !== "running";
     const rates = isOver ? panels.averages(metrics, this.card) : report ? this.rates() : null;
     panels.tiles($("tiles"), panels.facts(metrics, report, rates));
-    const limit = this.card?.stop_env_steps;
-    const done = report?.run.env_steps ?? metrics.env_steps;
-    $("progress").hidden = !limit;
-    if (limit) {
-      $("progress").firstElementChild.style.width = `${Math.min(100, (100 * done) / limit)}%`;
-      $("progress").title = `${done} of ${limit} environment steps, ${clock(metrics.wall_s)}`;
-    }
+    const { share, words } = panels.progress(metrics, report, this.card?.stop_env_steps);
+    $("progress").hidden = share === null;
+    $("progress").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
+    $("progress").title = words;
   }
 }
 

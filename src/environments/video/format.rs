@@ -43,7 +43,7 @@ pub enum FormatError {
     #[error("its name ends neither in .gif nor in .mp4; name it first.gif, for example")]
     Unknown,
     /// The name ends in `.mp4`, and the encoder is not compiled in.
-    #[error("this program was built without MP4; name it .gif{}", or_build())]
+    #[error("this program was built without MP4; take gif instead{}", or_build())]
     NotBuilt,
 }
 

@@ -38,7 +38,7 @@ pub enum PlayError {
     /// The run has saved its best weights and not its last, and no checkpoint.
     #[error(
         "the run in {} has not saved its last weights yet, and has no checkpoint to take them from: it saves them when it ends. \
-         `--weights best` plays the best so far, and a run that was killed goes on with `shoal resume`",
+         `--weights best` plays the best so far",
         folder.display()
     )]
     NoLastWeights {

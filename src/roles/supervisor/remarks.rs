@@ -56,8 +56,11 @@ fn small_shares(config: &Config) -> Option<String> {
     })
 }
 
-/// More actors than there are cores for take turns.
+/// More actors than there are cores for take turns, unless their environments are known to sleep.
 fn actors_in_turns(config: &Config, cores: usize) -> Option<String> {
+    if config.environment.step_delay_us > 0 {
+        return None;
+    }
     let actors = config.actor.count;
     let learners = config.learner.processes();
     let on_cores = counted(cores, "core");
@@ -326,5 +329,7 @@ mod tests {
         assert!(free.contains("2 actors and 1 learner compute all the time, on 2 cores"), "{free}");
         let limited = about(|config| config.actor.count = 3);
         assert_eq!(limited, "3 actors on 2 cores pay only where environments sleep, such as a simulator elsewhere");
+        let sleeping = about(|config| (config.actor.count, config.environment.step_delay_us) = (3, 1_000));
+        assert_eq!(sleeping, "", "the configuration says that they sleep");
     }
 }

@@ -26,6 +26,9 @@ pub(super) struct Shortage<'a> {
 impl Shortage<'_> {
     /// What to lower if `fitting` rows are the most that fit. It is `None` if not even the smallest replay fits.
     pub(super) fn advice(self, fitting: Option<usize>) -> String {
+        if self.available == 0 {
+            return "stop what has taken all of it (`shoal inspect` lists the runs that have memory here): no run is small enough".into();
+        }
         match (self.config.rows(), fitting) {
             (Rows::Transitions, _) if self.goes_on => {
                 self.beside_what_stays("replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
@@ -331,6 +334,8 @@ mod tests {
         assert!(ranges.contains("lower adaptation.most_actors, adaptation.most_environments (and"), "{ranges}");
         let network = refusal(&plan(&config(|config| config.network.hidden = vec![1_024, 1_024])), LITTLE);
         assert!(network.contains(", or lower network.hidden: not even the smallest replay fits"), "{network}");
+        let full = refusal(&plan(&many), 0);
+        assert!(full.contains("no run is small enough") && !full.contains("lower "), "where nothing is free, no key helps: {full}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(super) fn faster_learners(period: &Period, context: &Context) -> Vec<Advice>
     }
     let core_wait = share(period.learner.core_wait_s, period.learner.core_wait_s + period.learner.processor_s);
     if config.replay.samples_per_insert.is_none() && core_wait >= WAITING_FROM && config.actor.count > 1 {
-        let why = format!("learners waited {} of their time for a core that actors had", percent(core_wait));
+        let why = format!("in {} of the time in which learners had work, they waited for a core that actors had", percent(core_wait));
         all.push(advice("actor.count", config.actor.count, config.actor.count / 2, why));
     }
     if share(period.learner.compute_s, period.learner.total_s()) >= MUCH_FROM {
@@ -156,10 +156,9 @@ pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
 pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     let actor = &context.config.actor;
     let longest = period.longest_of_acting();
-    let asleep = period.actors_asleep();
     let mut all = Vec::new();
-    if longest == ENVIRONMENT && asleep >= ASLEEP_FROM {
-        let why = format!("environments slept {} of the actors' time, which costs no core", percent(asleep));
+    if longest == ENVIRONMENT && period.actors_asleep() >= ASLEEP_FROM {
+        let why = format!("environments slept {} of the actors' time, which costs no core", percent(period.actors_slept()));
         all.extend(more("actor.count", actor.count, actor.count * FACTOR, why));
         return all;
     }

@@ -164,7 +164,8 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
     };
     if period.is_crowded_out(context) {
         let (used, waited) = (used_cores(&period, context), percent(period.core_wait_share()));
-        verdict.evidence.push_str(&format!("; {used} and waited for one {waited} of its time: other programs take them"));
+        let told = format!("; {used} and waited for one in {waited} of the time in which it had work: other programs take them");
+        verdict.evidence.push_str(&told);
     }
     let dropped = share(period.dropped as f64, period.inserted as f64).min(1.0);
     // If actors overwrite instead of waiting, the evidence already names what was dropped.

@@ -86,7 +86,7 @@ impl Period {
         self.machine_busy_share.map_or(spare, |busy| spare.min(context.machine_cores as f64 * (1.0 - busy)))
     }
 
-    /// Share of the time in which actors and learners could have run and had no core.
+    /// Of the time in which actors and learners had work, the share in which they had no core.
     pub(super) fn core_wait_share(&self) -> f64 {
         let waited_s = self.actor.core_wait_s + self.learner.core_wait_s;
         share(waited_s, waited_s + self.actor.processor_s + self.learner.processor_s)
@@ -102,8 +102,18 @@ impl Period {
     /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their
     /// environments slept.
     pub(super) fn actors_asleep(&self) -> f64 {
-        let busy_s = self.actor.total_s() - self.actor.limiter_wait_s;
-        share(busy_s - self.actor.processor_s - self.actor.core_wait_s, busy_s).max(0.0)
+        share(self.slept_s(), self.actor.total_s() - self.actor.limiter_wait_s)
+    }
+
+    /// The same as a share of all the actors' time, of which people are told other shares in the same sentence.
+    pub(super) fn actors_slept(&self) -> f64 {
+        share(self.slept_s(), self.actor.total_s())
+    }
+
+    /// Seconds in which actors neither waited for anything nor needed a core.
+    fn slept_s(&self) -> f64 {
+        let time = &self.actor;
+        (time.total_s() - time.limiter_wait_s - time.processor_s - time.core_wait_s).max(0.0)
     }
 
     /// Share of the learners' time that exchanging gradients took.

@@ -71,7 +71,7 @@ fn a_run_whose_cores_other_programs_take_is_told_so_and_not_to_shrink_its_networ
     let of_two_cores = Context { cores: 2, machine_cores: 2, ..with(|config| config.actor.count = 1) };
     let verdict = judge(&crowded, &of_two_cores);
     assert_eq!(verdict.bottleneck, Bottleneck::Learners);
-    let told = "; the run used 0.36 of 2 cores and waited for one 50 % of its time: other programs take them";
+    let told = "; the run used 0.36 of 2 cores and waited for one in 50 % of the time in which it had work: other programs take them";
     assert!(verdict.to_string().contains(told), "{verdict}");
     assert!(!verdict.to_string().contains("network.hidden"), "{verdict}");
     crowded.effort_in_training.machine_time = MachineTime { busy: 25, total: 100 };
@@ -130,7 +130,12 @@ fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
     let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
     assert_eq!(verdict.bottleneck, Bottleneck::Actors);
     assert_eq!(settings(&verdict)[0], "actor.count=16");
-    assert!(verdict.to_string().contains("environments slept 97 % of the actors' time, which costs no core"), "{verdict}");
+    assert!(verdict.to_string().contains("environments slept 96 % of the actors' time, which costs no core"), "{verdict}");
+    let mut held_back = sleepy.clone();
+    held_back.actor_time.limiter_wait_s += 25.0;
+    let verdict = judge(&held_back, &Context { cores: 2, ..context() }).to_string();
+    let told = ["actors 21 % (actors: 78 % stepping", "environments slept 77 % of the actors' time"];
+    assert!(told.iter().all(|told| verdict.contains(told)), "shares of one whole: {verdict}");
     // The same wall times, but the processes were ready to run and had no core.
     sleepy.actor_time.core_wait_s = 94.0;
     let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
@@ -215,7 +220,8 @@ fn sides_that_never_wait_show_the_cores() {
     assert_eq!(settings(&smallest), [""; 0], "nothing is smaller");
     (busy.actor_time.processor_s, busy.actor_time.core_wait_s) = (45.0, 50.0);
     let beside_others = judge(&busy, &Context { cores: 5, ..context() });
-    assert!(beside_others.to_string().contains("waited for one 42 % of its time: other programs take them"), "{beside_others}");
+    let told = "waited for one in 42 % of the time in which it had work: other programs take them";
+    assert!(beside_others.to_string().contains(told), "{beside_others}");
 }
 
 #[test]
