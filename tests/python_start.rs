@@ -219,6 +219,7 @@ fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_shor
     for (how, told) in [
         ("observe nan", "it gave observation[1] = nan in its first step"),
         ("reward infinity", "it gave reward = inf in its first step"),
+        ("reward beyond floats", "it gave reward = 1e+39 in its first step: every observation and reward must be finite, as 32-bit floats"),
         ("observe less", "the observation has the shape (2,), and the observation space (3,)"),
         ("exit", "SystemExit: no longer"),
         ("exit at once", "ended its process while it was made, reset and stepped once (exit status: 7)"),

@@ -408,10 +408,12 @@ class Bridge:
                 raise TypeError(f"step() returned {name} = {flag!r}, which is neither True nor False")
 
     def check_finite(self, name, values):
-        """Refuses values that are not finite, because no network can learn from them."""
-        for index in self.numpy.flatnonzero(~self.numpy.isfinite(values)):
-            what = f"{name}[{index}]" if values.ndim else name
-            raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
+        """Refuses values that are not finite as 32-bit floats, because no network can learn from them."""
+        with self.numpy.errstate(over="ignore"):
+            are_finite = self.numpy.isfinite(values.astype(self.numpy.float32))
+        for index in self.numpy.flatnonzero(~are_finite):
+            found = f"{name}[{index}] = {values.flat[index]}" if values.ndim else f"{name} = {values}"
+            raise Refused(f"it gave {found} in its first {during}: every observation and reward must be finite, as 32-bit floats")
 
     def remark_on_bounds(self):
         """Names the first number of the newest observation that is outside of the observation space, if there is one."""
