@@ -229,21 +229,43 @@ fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_shor
     }
 }
 
+/// The plan of a run in the environment `id` with these keyword arguments.
+fn plan(id: &str, keyword_arguments: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let [id, arguments] = [format!("environment.id={id}"), format!("environment.keyword_arguments={keyword_arguments}")];
+    let output = supervisor(folder.path(), &[&id, &python_path, &arguments]).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
 #[test]
 fn the_plan_names_an_observation_outside_of_its_space_once() {
-    let plan = |how: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let python_path = format!("environment.python_path={}", python_support::folder().display());
-        let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}", "after": 0}}"#);
-        let mut command = supervisor(folder.path(), &["environment.id=python:faulty:Faulty", &python_path, &arguments]);
-        let output = command.arg("--check").output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
-        said(&output)
-    };
+    let plan = |how: &str| plan("python:faulty:Faulty", &format!(r#"{{"how": "{how}", "after": 0}}"#));
     let beyond = plan("observe beyond");
     assert_eq!(beyond.matches("observation[").count(), 1, "{beyond}");
     assert!(beyond.contains("observation[1] = 5.0 in its first step, and its observation space allows -1.0 to 1.0 there"), "{beyond}");
     assert!(!plan("behave").contains("observation space"), "{}", plan("behave"));
+}
+
+#[test]
+fn the_plan_names_wrappers_that_scale_by_what_each_has_seen_and_the_keys_to_use_instead() {
+    let plan = |arguments: &str| plan("python:shapes:make_scaled", arguments);
+    for (wrappers, named) in [
+        (r#"["NormalizeObservation"]"#, "with NormalizeObservation each environment"),
+        (r#"["NormalizeObservation"]"#, "use algorithm.normalise_observations=true instead"),
+        (r#"["NormalizeReward"]"#, "use algorithm.normalise_rewards=true instead"),
+        (
+            r#"["NormalizeReward", "NormalizeObservation"]"#,
+            "use algorithm.normalise_observations=true and algorithm.normalise_rewards=true instead",
+        ),
+    ] {
+        let plan = plan(&format!(r#"{{"wrappers": {wrappers}}}"#));
+        assert!(plan.contains(named), "{wrappers}: {plan}");
+    }
+    for quiet in [r#"{"wrappers": []}"#, r#"{"wrappers": ["NormalizeObservation"], "learns": false}"#] {
+        assert!(!plan(quiet).contains("each environment scales"), "{quiet}: {}", plan(quiet));
+    }
 }
 
 #[test]
