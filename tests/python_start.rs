@@ -219,6 +219,7 @@ fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_shor
     for (how, told) in [
         ("observe nan", "it gave observation[1] = nan in its first step"),
         ("reward infinity", "it gave reward = inf in its first step"),
+        ("reward beyond floats", "it gave reward = 1e+39 in its first step: every observation and reward must be finite, as 32-bit floats"),
         ("observe less", "the observation has the shape (2,), and the observation space (3,)"),
         ("exit", "SystemExit: no longer"),
         ("exit at once", "ended its process while it was made, reset and stepped once (exit status: 7)"),
@@ -228,17 +229,22 @@ fn an_environment_that_fails_at_once_ends_the_run_before_it_starts_with_one_shor
     }
 }
 
+/// The plan of a run in the environment `id` with these keyword arguments, and these where the agent is evaluated.
+fn plan(id: &str, keyword_arguments: &str, evaluation_arguments: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let python_path = format!("environment.python_path={}", python_support::folder().display());
+    let arguments = [("id", id), ("keyword_arguments", keyword_arguments), ("evaluation_arguments", evaluation_arguments)];
+    let [id, keyword, evaluation] = arguments.map(|(key, value)| format!("environment.{key}={value}"));
+    let output = supervisor(folder.path(), &[&id, &python_path, &keyword, &evaluation]).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
 #[test]
 fn the_plan_names_an_observation_outside_of_its_space_once() {
     let plan = |how: &str, evaluated_how: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let python_path = format!("environment.python_path={}", python_support::folder().display());
-        let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}", "after": 0}}"#);
-        let evaluated = format!(r#"environment.evaluation_arguments={{"how": "{evaluated_how}"}}"#);
-        let mut command = supervisor(folder.path(), &["environment.id=python:faulty:Faulty", &python_path, &arguments, &evaluated]);
-        let output = command.arg("--check").output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
-        said(&output)
+        let arguments = format!(r#"{{"how": "{how}", "after": 0}}"#);
+        plan("python:faulty:Faulty", &arguments, &format!(r#"{{"how": "{evaluated_how}"}}"#))
     };
     let beyond = plan("observe beyond", "observe beyond");
     assert_eq!(beyond.matches("observation[").count(), 1, "{beyond}");
@@ -247,6 +253,26 @@ fn the_plan_names_an_observation_outside_of_its_space_once() {
     assert!(evaluated.contains("with environment.evaluation_arguments, the environment gave observation[1] = 5.0"), "{evaluated}");
     let behaved = plan("behave", "behave");
     assert!(!behaved.contains("observation space"), "{behaved}");
+}
+
+#[test]
+fn the_plan_names_wrappers_that_scale_by_what_each_has_seen_and_the_keys_to_use_instead() {
+    let plan = |arguments: &str| plan("python:shapes:make_scaled", arguments, "{}");
+    for (wrappers, named) in [
+        (r#"["NormalizeObservation"]"#, "with NormalizeObservation each environment"),
+        (r#"["NormalizeObservation"]"#, "use algorithm.normalise_observations=true instead"),
+        (r#"["NormalizeReward"]"#, "use algorithm.normalise_rewards=true instead"),
+        (
+            r#"["NormalizeReward", "NormalizeObservation"]"#,
+            "use algorithm.normalise_observations=true and algorithm.normalise_rewards=true instead",
+        ),
+    ] {
+        let plan = plan(&format!(r#"{{"wrappers": {wrappers}}}"#));
+        assert!(plan.contains(named), "{wrappers}: {plan}");
+    }
+    for quiet in [r#"{"wrappers": []}"#, r#"{"wrappers": ["NormalizeObservation"], "learns": false}"#] {
+        assert!(!plan(quiet).contains("each environment scales"), "{quiet}: {}", plan(quiet));
+    }
 }
 
 #[test]

@@ -11,6 +11,8 @@ import optuna
 import shoal
 
 TRIALS = 12
+# Environment steps between two comparisons of trials.
+INTERVAL_STEPS = 5_000
 
 
 def objective(trial):
@@ -22,11 +24,14 @@ def objective(trial):
         run={"stop_env_steps": 20_000, "stop_eval_return": "none"},
         quiet=True,
     )
-    best = 0.0
+    best, next_step = 0.0, INTERVAL_STEPS
     for line in run.metrics(follow=True):
         if "eval_return_mean" in line:
             best = max(best, line["eval_return_mean"])
-            trial.report(best, step=line["env_steps"])
+            # Optuna compares values of the same step alone, and lines of two runs hardly ever have the same.
+            while next_step <= line["env_steps"]:
+                trial.report(best, step=next_step)
+                next_step += INTERVAL_STEPS
             if trial.should_prune():
                 run.stop()
                 raise optuna.TrialPruned

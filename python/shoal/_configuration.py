@@ -60,11 +60,10 @@ def _of_tables(config, tables):
         folders = str(environment.get("python_path", "")).split(os.pathsep)
         python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
         tables = {**tables, "environment": {**changed, "python_path": python_path}}
-    runs = [source.get("run", {}) for source in (config, tables)]
-    is_named = any(not isinstance(run, Mapping) or "name" in run for run in runs)
     run_name = re.sub(r"\W+", "_", environment_id.rpartition(":")[2])
-    if run_name and not is_named:
-        tables = {**tables, "run": {"name": run_name, **tables.get("run", {})}}
+    if run_name:
+        # In the file, where every way of naming the run replaces it, `name=` as well as `run={"name": ...}`.
+        config["run"] = {"name": run_name, **config.get("run", {})}
     options = _changes(tables)
     lines = [line for name, table in config.items() for line in (f"[{name}]", *_assignments(table))]
     with tempfile.NamedTemporaryFile("w", prefix="shoal-", suffix=".toml", delete=False, encoding="utf-8") as file:

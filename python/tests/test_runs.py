@@ -86,6 +86,18 @@ def test_a_configuration_may_be_a_dictionary(folder):
     assert not list((folder / "runs").glob("*.toml"))
 
 
+def test_a_run_of_a_dictionary_has_the_name_that_it_is_given(folder):
+    config = {"environment": {"id": "CartPole-v1"}, "algorithm": {"name": "dqn"}, "run": SHORT}
+    named = {**config, "run": {**SHORT, "name": "inside"}}
+    for run in (
+        shoal.train(config, name="given", quiet=True),
+        shoal.train(config, run={"name": "given"}, quiet=True),
+        shoal.train(named, name="given", quiet=True),
+    ):
+        assert run.folder.name.split("-")[2] == "given"
+    assert shoal.train(named, quiet=True).folder.name.split("-")[2] == "inside"
+
+
 def test_an_environment_without_a_preset_is_trained_by_the_given_algorithm(folder):
     run = shoal.train("gymnasium:CartPole-v1", algorithm="ppo", run=SHORT, quiet=True)
     assert run.reason == "step limit"

@@ -21,6 +21,7 @@ def test_an_example_searches_to_its_end(folder, library):
     Path("search.py").write_text(program.replace(ALL_RATES, GOOD_RATES))
     result = subprocess.run([sys.executable, "search.py"], capture_output=True, text=True, timeout=250, check=False)
     assert result.returncode == 0, result.stderr
+    assert "already reported" not in result.stderr
     best = float(result.stdout.strip().splitlines()[-1].split()[0])
     # A random policy comes to about 22.
     assert best > 40, result.stdout

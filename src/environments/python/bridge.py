@@ -35,6 +35,9 @@ INNERMOST_CALLS = 6
 # The files of calls that come before the environment's own: this file, the code that runs it, and the import system.
 CALLING_FILES = ("<string>", "<shoal>", importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
+# Gymnasium's wrappers that scale by what they have seen themselves, and the keys with which a run scales alike everywhere.
+SCALING = {"NormalizeObservation": "normalise_observations", "NormalizeReward": "normalise_rewards"}
+
 # The most combinations of a `MultiDiscrete` or `MultiBinary`: 12 switches. Each is an action of its own, which is learned only by
 # trying it, and has its own output of the network: a million weights behind a layer of 256 units.
 MOST_COMBINATIONS = 4_096
@@ -283,6 +286,23 @@ def time_limit(gymnasium, environment):
     return None
 
 
+def remark_on_scaling(environment):
+    """Names the wrappers that scale by what they have seen themselves, if there are any, and what to use instead."""
+    gymnasium = importlib.import_module("gymnasium")
+    found = {}
+    while isinstance(environment, gymnasium.Wrapper):
+        for name, key in SCALING.items():
+            # A wrapper that learns no more may have been given what others have seen.
+            if isinstance(environment, getattr(gymnasium.wrappers, name)) and getattr(environment, "update_running_mean", True):
+                found[name] = f"algorithm.{key}=true"
+        environment = environment.env
+    if not found:
+        return None
+    names, keys = " and ".join(found), " and ".join(found.values())
+    told = f"with {names} each environment scales by what it has seen itself, which is not saved"
+    return f"{told}: evaluations scale differently; use {keys} instead"
+
+
 def software(environment):
     """Names and versions of the software on which the environment's results depend."""
     module = type(getattr(environment, "unwrapped", environment)).__module__.partition(".")[0]
@@ -309,11 +329,12 @@ def examine(id, keyword_arguments, search_folders):
     global during
     bridge = Bridge(id, keyword_arguments, search_folders)
     result = {"description": describe(bridge.environment), "software": software(bridge.environment)}
+    result["remark"] = remark_on_scaling(bridge.environment)
     during = "reset"
     # The largest of the seeds that actors give.
     bridge.reset(2**31 - 1)
     bridge.check_finite("observation", bridge.observation_values)
-    result["remark"] = bridge.remark_on_bounds()
+    result["remark"] = result["remark"] or bridge.remark_on_bounds()
     during = "step"
     bridge.try_a_step()
     result["remark"] = result["remark"] or bridge.remark_on_bounds()
@@ -408,10 +429,12 @@ class Bridge:
                 raise TypeError(f"step() returned {name} = {flag!r}, which is neither True nor False")
 
     def check_finite(self, name, values):
-        """Refuses values that are not finite, because no network can learn from them."""
-        for index in self.numpy.flatnonzero(~self.numpy.isfinite(values)):
-            what = f"{name}[{index}]" if values.ndim else name
-            raise Refused(f"it gave {what} = {values.flat[index]} in its first {during}: every observation and reward must be finite")
+        """Refuses values that are not finite as 32-bit floats, because no network can learn from them."""
+        with self.numpy.errstate(over="ignore"):
+            are_finite = self.numpy.isfinite(values.astype(self.numpy.float32))
+        for index in self.numpy.flatnonzero(~are_finite):
+            found = f"{name}[{index}] = {values.flat[index]}" if values.ndim else f"{name} = {values}"
+            raise Refused(f"it gave {found} in its first {during}: every observation and reward must be finite, as 32-bit floats")
 
     def remark_on_bounds(self):
         """Names the first number of the newest observation that is outside of the observation space, if there is one."""

@@ -157,19 +157,21 @@ fn slow_target(config: &Config) -> Option<String> {
 
 /// A run may end before there is anything to learn from.
 fn no_update(config: &Config) -> Option<String> {
-    let (needed, keys) = match config.rows() {
+    let (needed, keys, unless) = match config.rows() {
         Rows::Fragments => {
             // The environments of an actor complete their first fragments at the same time, however few of them a
             // batch has.
             let first = config.actor.environments * config.fragments.length_steps;
-            (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"))
+            let (needed, keys) =
+                (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"));
+            (needed, keys, " unless time limits end fragments early")
         }
-        Rows::Transitions => (config.replay.min_size, "replay.min_size"),
+        Rows::Transitions => (config.replay.min_size, "replay.min_size", ""),
     };
     let steps = config.run.stop_env_steps;
     (steps < needed as u64).then(|| {
         format!(
-            "the run ends after {} environment steps, before its first update, which needs the {} of {keys}",
+            "the run ends after {} environment steps, before its first update, which needs the {} of {keys}{unless}",
             grouped(steps),
             grouped(needed as u64)
         )
@@ -281,7 +283,7 @@ mod tests {
         let tau = about(|config| (config.algorithm.name, config.algorithm.target_tau) = ("td3".into(), Some(0.0001)));
         assert!(tau.contains("20000 updates behind; algorithm.target_tau=0.005 is usual"), "{tau}");
         let short = about(|config| config.run.stop_env_steps = 500);
-        assert!(short.contains("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
+        assert!(short.ends_with("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
     }
 
     #[test]
@@ -294,7 +296,8 @@ mod tests {
         };
         assert_eq!(ppo(4, 256), "");
         let few = ppo(4, 255);
-        assert!(few.contains("before its first update, which needs the 256 of learner.batch_size"), "{few}");
+        let early = "before its first update, which needs the 256 of learner.batch_size unless time limits end fragments early";
+        assert!(few.contains(early), "{few}");
         assert!(!ppo(16, 1_024).contains("first update"), "{}", ppo(16, 1_024));
         let many = ppo(16, 1_023);
         assert!(many.contains("which needs the 1,024 of actor.environments * fragments.length_steps"), "{many}");

@@ -64,6 +64,8 @@ class Faulty(gymnasium.Env):
                 observation[1] = numpy.nan
             elif self.how == "reward infinity":
                 reward = numpy.inf
+            elif self.how == "reward beyond floats":
+                reward = 1e39
             elif self.how == "observe beyond":
                 observation[1] = 5.0
             elif self.how == "observe less":

@@ -200,6 +200,14 @@ def make_limited(steps):
     return gymnasium.wrappers.TimeLimit(Shown(), steps)
 
 
+def make_scaled(wrappers, learns=True):
+    environment = Shown()
+    for name in wrappers:
+        environment = getattr(gymnasium.wrappers, name)(environment)
+        environment.update_running_mean = learns
+    return gymnasium.wrappers.TimeLimit(environment, 100)
+
+
 no_environment = dict
 
 
