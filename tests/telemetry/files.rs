@@ -136,7 +136,7 @@ fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
     let known = PluginData::decode(plugin.content.as_slice()).unwrap().session_start.unwrap().hyper_parameters;
     let kind = |key: &str| known[key].kind.clone().unwrap();
     assert_eq!(kind("learner.batch_size"), Kind::Number(64.0));
-    assert_eq!(kind("learner.learning_rate"), Kind::Number(0.001));
+    assert_eq!(kind("algorithm.gamma"), Kind::Number(0.99));
     assert_eq!(kind("replay.prioritized"), Kind::Truth(true));
     assert_eq!(kind("environment.id"), Kind::Text("CartPole-v1".into()));
     assert_eq!(kind("network.hidden"), Kind::Text("[256, 256]".into()));
