@@ -121,7 +121,8 @@ struct Frame<'t> {
 }
 
 impl<'t> Frame<'t> {
-    /// A frame of the field, if it holds pictures. Three channels are colours, unless the run says that they are frames.
+    /// A frame of the field, if it holds pictures. Three channels are colours, unless the run says that they are frames;
+    /// of fragments it does not say so.
     fn of(field: &'t FieldValues) -> Option<Self> {
         let [.., rows, columns] = field.shape[..] else { return None };
         let Values::U8(bytes) = &field.values else { return None };

@@ -101,7 +101,8 @@ impl Seeds {
         say(&format!("charts      tensorboard --logdir {}", word(&launch.folder.join(CHARTS))));
         let complete = report.all_succeeded() && ended.len() == seeds.len();
         let signal = system::stop_signal().filter(|_| !complete);
-        ways_on(seeds, &ended, &report, &launch).iter().for_each(|line| say(line));
+        let sentinels_save = loaded.config.checkpoint.interval_s.is_some() && !loaded.config.is_synchronous();
+        ways_on(seeds, &ended, &report, &launch, sentinels_save).iter().for_each(|line| say(line));
         written?;
         if let Some(signal) = signal {
             // The table is in its file. What counts is that the seeds were interrupted, as by the end of a terminal.
@@ -152,8 +153,8 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
 }
 
 /// What there is to do about the seeds that a signal ended or killed, and about those that it kept from beginning as
-/// `launch` says.
-fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> Vec<String> {
+/// `launch` says. `sentinels_save` says that the sentinel of a killed supervisor writes a checkpoint.
+fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sentinels_save: bool) -> Vec<String> {
     let program = Program::current();
     let mut lines = Vec::new();
     let mut left = Vec::new();
@@ -164,7 +165,7 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
         }
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
         match folder {
-            Some(folder) if is_or_will_be_saved(folder) => {
+            Some(folder) if is_or_will_be_saved(folder, sentinels_save) => {
                 let command = program.resume(folder, None).unwrap_or_else(|| format!("shoal resume {}", word(folder)));
                 lines.push(format!("seed {seed} goes on with: {command}"));
             }
@@ -184,10 +185,11 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch) -> 
     lines
 }
 
-/// Whether the run in `folder` has a checkpoint, or may get one: the sentinel of a killed supervisor has the folder until
-/// it has written what was there, and `resume` waits for it.
-fn is_or_will_be_saved(folder: &Path) -> bool {
-    RunFolder::open(folder).is_ok_and(|mut run| run.saved_env_steps().is_some() || matches!(run.take(), Ok(false)))
+/// Whether the run in `folder` has a checkpoint, or may get one: a sentinel that saves has the folder until it has
+/// written what was there, and `resume` waits for it.
+fn is_or_will_be_saved(folder: &Path, sentinels_save: bool) -> bool {
+    let Ok(mut run) = RunFolder::open(folder) else { return false };
+    run.saved_env_steps().is_some() || sentinels_save && matches!(run.take(), Ok(false))
 }
 
 #[cfg(test)]
@@ -202,8 +204,22 @@ mod tests {
         let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: true, killed_by: None }];
         let launch =
             Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
-        let lines = ways_on(&[1, 2], &ended, &Report::read(&folder, &ended), &launch);
+        let lines = ways_on(&[1, 2], &ended, &Report::read(&folder, &ended), &launch, true);
         let [line] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.starts_with("seeds that did not begin, or left no checkpoint: 1,2; ") && line.contains("--seeds 1,2"), "{line}");
+    }
+
+    #[test]
+    fn a_killed_seed_whose_processes_still_leave_goes_on_only_if_its_sentinel_saves() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().to_path_buf();
+        let _held = RunFolder::create(root.path(), "run", "[run]\nseed = 1\n").unwrap();
+        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: false, killed_by: Some("SIGKILL".into()) }];
+        let launch =
+            Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
+        for (sentinels_save, told) in [(true, "seed 1 goes on with: "), (false, "seeds that did not begin, or left no checkpoint: 1; ")] {
+            let lines = ways_on(&[1], &ended, &Report::read(&folder, &ended), &launch, sentinels_save);
+            assert!(matches!(&lines[..], [line] if line.starts_with(told)), "{lines:?}");
+        }
     }
 }

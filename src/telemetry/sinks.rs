@@ -320,12 +320,13 @@ impl<T> Guarded<T> {
 fn files_in(folder: &Path) -> Vec<String> {
     let list = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let weights = folder.join("weights");
+    let is_shown = |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
     let named = |path: PathBuf| {
         let name = path.strip_prefix(folder).ok()?.display().to_string();
-        let is_filled_folder = path != weights && list(&path).next().is_some();
+        let is_filled_folder = path != weights && list(&path).any(|path| is_shown(&path));
         if is_filled_folder { Some(name + "/") } else { path.is_file().then_some(name) }
     };
-    let mut files: Vec<String> = list(folder).chain(list(&weights)).filter_map(named).filter(|name| !name.starts_with('.')).collect();
+    let mut files: Vec<String> = list(folder).chain(list(&weights)).filter(is_shown).filter_map(named).collect();
     files.sort();
     files
 }
@@ -340,7 +341,7 @@ mod tests {
         for name in ["weights", "videos", "checkpoints/000001-step9"] {
             fs::create_dir_all(root.path().join(name)).unwrap();
         }
-        for name in ["run.json", ".lock", "weights/last.safetensors"] {
+        for name in ["run.json", ".lock", "videos/.lock", "weights/last.safetensors"] {
             fs::write(root.path().join(name), "").unwrap();
         }
         assert_eq!(files_in(root.path()), ["checkpoints/", "run.json", "weights/last.safetensors"]);

@@ -37,7 +37,7 @@ pub enum PlayError {
     },
     /// The run has saved its best weights and not its last, and no checkpoint.
     #[error(
-        "the run in {} has not saved its last weights yet, and has no checkpoint to take them from: it saves them when it ends. \
+        "the run in {} has not saved its last weights yet, which a run does when it ends, and has no checkpoint to take them from. \
          `--weights best` plays the best so far",
         folder.display()
     )]

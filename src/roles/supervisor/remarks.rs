@@ -92,7 +92,12 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
     );
     let batch_size = environments.next_multiple_of(config.learner.count) * config.fragments.length_steps;
     let can_be = batch_size <= Key::most_of("learner.batch_size");
-    let raise = if can_be { format!("raise learner.batch_size to {batch_size}, or ") } else { String::new() };
+    // Parts of a batch keep their size, so that each step has as many updates as before.
+    let and_parts = match config.algorithm.minibatches * batch_size / config.learner.batch_size {
+        parts if config.learns_in_parts() => format!(" and algorithm.minibatches to {parts}"),
+        _ => String::new(),
+    };
+    let raise = if can_be { format!("raise learner.batch_size to {batch_size}{and_parts}, or ") } else { String::new() };
     let remedy = format!("{raise}lower {keys}");
     if !config.learns_from_old_policies() {
         return Some(format!("{told}; {remedy}"));
@@ -219,7 +224,12 @@ mod tests {
         };
         assert_eq!(ppo(4), "");
         let late = ppo(8);
-        assert!(late.contains("16 environments") && late.contains("8 fragments") && late.contains("batch_size to 512"), "{late}");
+        assert!(
+            late.contains("16 environments")
+                && late.contains("8 fragments")
+                && late.contains("batch_size to 512 and algorithm.minibatches to 8, "),
+            "{late}"
+        );
         assert!(late.contains("from a batch later") && ppo(64).contains("up to 15 batches later"), "{}", ppo(64));
     }
 
@@ -230,7 +240,7 @@ mod tests {
         (config.fragments.length_steps, config.actor.environments) = (32, 8);
         (config.learner.count, config.learner.batch_size) = (3, 96);
         let late = remarks(&config, 4).join("\n");
-        assert!(late.contains("raise learner.batch_size to 288, or lower"), "{late}");
+        assert!(late.contains("raise learner.batch_size to 288 and algorithm.minibatches to 12, or lower"), "{late}");
         config.learner.batch_size = 288;
         config.validate().unwrap();
         assert!(!remarks(&config, 4).join("\n").contains("environments complete"));

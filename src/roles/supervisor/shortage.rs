@@ -27,7 +27,7 @@ impl Shortage<'_> {
     /// What to lower if `fitting` rows are the most that fit. It is `None` if not even the smallest replay fits.
     pub(super) fn advice(self, fitting: Option<usize>) -> String {
         if self.available == 0 {
-            return "stop what has taken all of it (`shoal inspect` lists the runs that have memory here): no run is small enough".into();
+            return "no run is small enough (`shoal inspect` lists the runs that have memory here)".into();
         }
         match (self.config.rows(), fitting) {
             (Rows::Transitions, _) if self.goes_on => {
