@@ -59,6 +59,7 @@ pub const PRESETS: &[Preset] = presets![
     "hopper_td3",
     "hopper_sac",
     "hopper_ddpg",
+    "walker2d_sac",
 ];
 
 impl Preset {
