@@ -133,12 +133,12 @@ def named(who, setting):
 def measured(arguments, algorithm, environment, contestants, measure):
     """The measurements of every contestant, by its name. Contestants take turns, round by round."""
     found = {}
-    for round in range(arguments.seeds):
+    for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
         for who, setting in contestants:
-            one = measure(algorithm, environment, who, setting, round + 1)
+            one = measure(algorithm, environment, who, setting, seed)
             if "lacks" not in one:
                 found.setdefault(named(who, setting), []).append(one)
-            print(environment, algorithm, named(who, setting), round + 1, one, file=sys.stderr, flush=True)
+            print(environment, algorithm, named(who, setting), seed, one, file=sys.stderr, flush=True)
     return found
 
 
@@ -207,7 +207,8 @@ def main():
     parser.add_argument("--algorithms", nargs="*", choices=["sac", "td3"], default=["sac", "td3"])
     parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="of Shoal")
     parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
-    parser.add_argument("--seeds", type=int, default=3, help="rounds")
+    parser.add_argument("--seeds", type=int, default=3, help="rounds, each with the next seed")
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
     parser.add_argument("--search-s", type=float, default=120, help="how long an adapting run searches before its rates are measured")
     parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed within this time counts as taking this long")
