@@ -17,6 +17,7 @@ mod shapes;
 
 use grid::Grid;
 use machine::Machine;
+use quiet::StepChange;
 use run::Run;
 use shapes::{Shape, Start};
 use shoal::adaptation::{Hold, Objective};
@@ -163,5 +164,9 @@ fn table() {
                 found.probes / found.shares.len(),
             );
         }
+    }
+    eprintln!("\n| step change | within 10 % after it |");
+    for change in [StepChange::of_cores(), StepChange::of_environments()].concat() {
+        eprintln!("| {} | {} |", change.name(), change.good(first..first + SEARCHES));
     }
 }

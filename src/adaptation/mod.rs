@@ -53,8 +53,9 @@
 //!
 //! `cargo test --no-default-features --test adaptation -- --ignored --nocapture table` shows the results on simulated
 //! machines (`tests/adaptation/machine.rs`: 2, 4, 8 and 32 cores; environments that are cheap, compute for 1 ms or
-//! sleep for 1 ms; rate-limited and free): 100 searches for each of these 24 shapes, and for shapes whose sides may
-//! be ahead of each other (`tests/adaptation/flow.rs`).
+//! sleep for 1 ms; rate-limited and free): 100 searches for each of these 24 shapes, for shapes whose sides may be
+//! ahead of each other (`tests/adaptation/flow.rs`), and for machines that change once a search is over
+//! (`tests/adaptation/quiet.rs`).
 
 mod batch_change;
 mod budget;

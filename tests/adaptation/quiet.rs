@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use shoal::adaptation::{Knob, Probe, Range, Ranges, Reason, Setting, Verdict, Window};
 
 use super::grid::Grid;
+use super::machine::Machine;
 use super::run::Run;
 use super::shapes::{self, Shape, Start};
 use super::{GOOD, LONGEST_SEARCH_WINDOWS, MUST_FIND, SEARCHES};
@@ -80,15 +81,64 @@ fn stay_over(shapes: &[Shape], searches: u64) {
 
 #[test]
 fn a_search_goes_on_when_the_run_may_use_other_cores_and_finds_what_is_best_there() {
-    finds_again(computing(8), 1, |shape| shape.machine.cores = 4);
-    finds_again(computing(4), 1, |shape| shape.machine.cores = 8);
+    assert_finds_again(&StepChange::of_cores());
 }
 
 #[test]
 fn a_search_goes_on_when_the_machine_drifts_and_finds_what_is_best_there() {
-    let becomes_cheap = |shape: &mut Shape| shape.machine.environment_s = 5e-6;
-    finds_again(computing(4), 60, becomes_cheap);
-    finds_again(computing(8), 60, becomes_cheap);
+    assert_finds_again(&StepChange::of_environments());
+}
+
+fn assert_finds_again(changes: &[StepChange]) {
+    for change in changes {
+        let good = change.good(0..SEARCHES);
+        assert!(good >= MUST_FIND, "{}: {good} of {SEARCHES} as fast as the best after the change", change.name());
+    }
+}
+
+/// A machine that becomes another one after the search on it is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepChange {
+    before: Shape,
+    after: Shape,
+    /// Windows within which the search has to begin anew.
+    begins_within_windows: usize,
+}
+
+impl StepChange {
+    /// The run may use half of its cores, or twice as many.
+    pub(crate) fn of_cores() -> [Self; 2] {
+        [(8, 4), (4, 8)].map(|(before, after)| Self { before: computing(before), after: computing(after), begins_within_windows: 1 })
+    }
+
+    /// Steps of the environments become cheap, on few cores and on many.
+    pub(crate) fn of_environments() -> [Self; 2] {
+        [4, 8].map(|cores| {
+            let before = computing(cores);
+            let after = Shape { environment: "cheap", machine: Machine { environment_s: 5e-6, ..before.machine } };
+            Self { before, after, begins_within_windows: 60 }
+        })
+    }
+
+    /// How many searches with these seeds begin anew, as they must, and end nearly as fast as the best on the changed machine.
+    pub(crate) fn good(&self, seeds: impl Iterator<Item = u64>) -> usize {
+        let Self { before, after, begins_within_windows } = *self;
+        let grid = Grid::new(after.machine, before.ranges(), before.objective());
+        let is_good = |seed: &u64| {
+            let mut run = locked(&before, *seed);
+            run.windows(60);
+            run.machine = after.machine;
+            let name = self.name();
+            assert!(run.until(begins_within_windows, |run| !run.tuner.is_locked()), "{name}: seed {seed} does not see it");
+            assert!(run.until_locked(LONGEST_LATER_SEARCH_WINDOWS), "{name}: seed {seed} still searches");
+            grid.share_of_best(run.tuner.home()) >= GOOD
+        };
+        seeds.filter(is_good).count()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{}, then {}", self.before.name(), self.after.name())
+    }
 }
 
 /// The rate-limited run with environments that compute, on a machine with `cores` cores.
@@ -96,23 +146,6 @@ fn computing(cores: usize) -> Shape {
     let is_it =
         |shape: &Shape| shape.machine.cores == cores && shape.machine.environment_s == 1e-3 && shape.machine.samples_per_insert.is_some();
     shapes::all().into_iter().find(is_it).expect("there is such a shape")
-}
-
-/// Searches, changes the machine, and searches again, which has to begin within some windows.
-fn finds_again(shape: Shape, begins_within_windows: usize, change: impl Fn(&mut Shape)) {
-    let mut changed = shape;
-    change(&mut changed);
-    let grid = Grid::new(changed.machine, shape.ranges(), shape.objective());
-    let mut good = 0;
-    for seed in 0..SEARCHES {
-        let mut run = locked(&shape, seed);
-        run.windows(60);
-        run.machine = changed.machine;
-        assert!(run.until(begins_within_windows, |run| !run.tuner.is_locked()), "{}: seed {seed} does not see it", shape.name());
-        assert!(run.until_locked(LONGEST_LATER_SEARCH_WINDOWS), "{}: seed {seed} still searches", shape.name());
-        good += usize::from(grid.share_of_best(run.tuner.home()) >= GOOD);
-    }
-    assert!(good >= MUST_FIND, "{}: {good} of {SEARCHES} as fast as the best after the change", shape.name());
 }
 
 #[test]
