@@ -1,5 +1,5 @@
-//! Numbers that are chosen before the run begins: for the machine, if a key is `"auto"`; and for PPO, if its batch is
-//! not configured. The resolved configuration has the chosen numbers.
+//! Numbers that are chosen before the run begins: for the machine or the algorithm, if a key is `"auto"`; and for PPO,
+//! if its batch is not configured. The resolved configuration has the chosen numbers.
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -11,7 +11,7 @@ use super::schema::{AlgorithmConfig, Config, LearnerConfig};
 use crate::adaptation::initial::{self, BatchKind};
 use crate::segment::membership::MOST_HALVINGS;
 
-/// The value of a key whose number is left to the machine.
+/// The value of a key whose number is chosen here.
 pub(super) const AUTO: &str = "auto";
 
 const ACTORS: &str = "actor.count";

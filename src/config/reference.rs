@@ -13,7 +13,7 @@ const INTRODUCTION: &str = "\
 
 A TOML file describes a run; `--set TABLE.KEY=VALUE` changes a key and wins over the file.
 A key that neither sets has its default. `\"none\"` stands for an absent value,
-and `\"auto\"` for a number that is chosen for the machine when the run begins.
+and `\"auto\"` for a number that is chosen for the machine or the algorithm when the run begins.
 
 What is wrong is refused all at once, each error with its place: unknown keys,
 values of another type or outside their limits, keys that have no effect on the chosen algorithm,
