@@ -28,8 +28,8 @@ pub(crate) struct Evaluate {
     /// Seed of the environments.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which weights of a run folder; the last ones if there are no best ones. The last ones of a run under way are
-    /// those of its newest checkpoint, once it has best ones [default: best].
+    /// Which weights of a run: `best`, or the last ones if it has no best ones yet. `last` of a run under way plays
+    /// its newest checkpoint, once the run has best weights [default: best].
     #[arg(long, value_enum)]
     weights: Option<Weights>,
     /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features
