@@ -104,6 +104,22 @@ fn a_folder_of_pythonpath_is_searched_however_it_is_written() {
 }
 
 #[test]
+fn packages_that_a_start_up_file_of_python_puts_on_the_path_are_found_in_the_run_as_in_its_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let [start_up, added] = ["start_up", "added"].map(|name| folder.path().join(name));
+    for made in [&start_up, &added] {
+        std::fs::create_dir(made).unwrap();
+    }
+    let customization = format!("import sys\nsys.path.append('{}')\n", added.display());
+    std::fs::write(start_up.join("sitecustomize.py"), customization).unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), added.join("task.py")).unwrap();
+    // Weights of PyTorch, which are no list of folders.
+    std::fs::write(added.join("weights.pth"), [0x80, 0xff]).unwrap();
+    let task = ["environment.id=python:task:make_limited", r#"environment.keyword_arguments={"steps": 9}"#];
+    told(&supervisor(folder.path(), &task).env("PYTHONPATH", &start_up).output().unwrap());
+}
+
+#[test]
 fn a_folder_whose_name_is_no_ascii_is_found_whatever_encoding_python_is_told_to_use() {
     let folder = tempfile::tempdir().unwrap();
     let lib = folder.path().join("größe");
