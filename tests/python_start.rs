@@ -300,6 +300,17 @@ fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
 }
 
 #[test]
+fn an_exception_that_names_a_file_whose_name_is_no_utf_8_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = "from shapes import Shown\n\nclass Task(Shown):\n    def reset(self, **given):\n        \
+                raise RuntimeError('cannot open ' + b'caf\\xe9.xml'.decode('utf-8', 'surrogateescape'))\n";
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
+    let refused = refusal(&["environment.id=python:task:Task", &python_path]);
+    assert!(refused.contains(r"in reset: RuntimeError: cannot open caf\udce9.xml"), "{refused}");
+}
+
+#[test]
 fn a_file_that_python_cannot_read_is_told_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("typo.py"), "class Typo:\n    def step(self:\n        pass\n").unwrap();

@@ -509,7 +509,8 @@ def report(error):
         if is_missing(module):
             kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
             answer.update(kind=kind, advice=install_command(package_of(module)))
-    return json.dumps(answer)
+    # A file name that is no UTF-8 has characters that are no Unicode, which Rust does not read.
+    return json.dumps({key: text.encode(errors="backslashreplace").decode() for key, text in answer.items()})
 
 
 def is_missing(module):
