@@ -484,6 +484,20 @@ if __name__ == "__main__":
     assert result.stdout == "step limit\n", result.stderr
 
 
+def test_a_class_in_a_folder_that_is_run_is_trained_in(folder):
+    (folder / "app").mkdir()
+    (folder / "app/__main__.py").write_text(
+        ENVIRONMENT
+        + """
+if __name__ == "__main__":
+    import shoal
+    print(shoal.train(Corridor, algorithm="dqn", run={"stop_env_steps": 500}, quiet=True).reason)
+"""
+    )
+    result = subprocess.run([sys.executable, "app"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
+    assert result.stdout == "step limit\n", result.stderr
+
+
 def test_a_class_in_a_script_without_the_ending_py_is_refused_with_the_next_step(folder):
     (folder / "task").write_text(
         ENVIRONMENT + "\nif __name__ == '__main__':\n    import shoal\n    shoal.train(Corridor, algorithm='dqn')\n"
