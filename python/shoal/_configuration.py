@@ -103,8 +103,8 @@ def _table_of(environment):
     # Of a module without a `__spec__`, which was made by hand, `find_spec` would raise an error about that attribute.
     if file is None or getattr(module, "__spec__", None) is None or importlib.util.find_spec(imported) is None:
         raise TypeError(f"processes of the run cannot import {imported}, where {name} is defined")
-    # The folder that holds the outermost package.
-    root = Path(file).resolve().parents[imported.count(".") + (Path(file).name == "__init__.py")]
+    # The folder that holds the outermost package. Links are not followed: files may have other names there.
+    root = Path(file).absolute().parents[imported.count(".") + (Path(file).name == "__init__.py")]
     return {"id": f"python:{imported}:{name}", "python_path": str(root)}
 
 

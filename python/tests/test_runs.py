@@ -465,6 +465,28 @@ print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "l
     assert f'python_path = "{folder}/tasks:{folder}/lib"' in written
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "module"), [("task.py", "store/task_2.py", "task"), ("tasks", "store", "tasks.task_2")]
+)
+def test_a_class_whose_module_or_package_is_a_link_is_looked_for_beside_the_link(folder, link, target, module):
+    (folder / "store").mkdir()
+    (folder / "store/task_2.py").write_text("class Task:\n    pass\n")
+    (folder / "work").mkdir()
+    (folder / "work" / link).symlink_to(folder / target)
+    code = f"""
+import sys
+from shoal._configuration import command_line
+sys.path.append("work")
+import {module}
+print(command_line({module}.Task, "dqn", {{}})[0])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert f"'python:{module}:Task'" in result.stdout, result.stderr
+    assert f'environment.python_path="{folder}/work"' in result.stdout
+
+
 def test_python_path_is_used_for_a_class_of_a_script(folder):
     (folder / "lib").mkdir()
     (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
