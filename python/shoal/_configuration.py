@@ -54,11 +54,12 @@ def _of_tables(config, tables):
     # If the change is not a table, the program refuses it and says where the value belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
     environment_id = str(environment.get("id", ""))
-    if environment_id.startswith(("python:", "gymnasium:")):
+    given = environment.get("python_path", "")
+    # If it is neither a text nor a path, the program refuses it and says what it takes.
+    if environment_id.startswith(("python:", "gymnasium:")) and isinstance(given, (str, os.PathLike)):
         # Without python_path, modules would be looked for beside the temporary file, in a folder that any user can
         # write to.
-        folders = str(environment.get("python_path", "")).split(os.pathsep)
-        python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
+        python_path = os.pathsep.join(os.path.abspath(folder) for folder in os.fspath(given).split(os.pathsep))
         tables = {**tables, "environment": {**changed, "python_path": python_path}}
     run_name = re.sub(r"\W+", "_", environment_id.rpartition(":")[2])
     if run_name:

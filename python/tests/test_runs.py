@@ -162,6 +162,9 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeyp
         shoal.train("gymnasium:CartPole-v1", quiet=True)
     with pytest.raises(TypeError, match="no configuration can hold None"):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
+    tables = {"environment": {"id": "python:task:Task", "python_path": ["lib", "more"]}, "algorithm": {"name": "dqn"}}
+    with pytest.raises(shoal.RunError, match=r'python_path = \["lib", "more"\]: expected folders separated by colons'):
+        shoal.train(tables, quiet=True)
 
 
 def test_a_value_that_begins_with_a_dash_is_taken_for_no_option(folder):
