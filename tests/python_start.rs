@@ -104,6 +104,22 @@ fn a_folder_of_pythonpath_is_searched_however_it_is_written() {
 }
 
 #[test]
+fn packages_that_a_start_up_file_of_python_puts_on_the_path_are_found_in_the_run_as_in_its_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let [start_up, added] = ["start_up", "added"].map(|name| folder.path().join(name));
+    for made in [&start_up, &added] {
+        std::fs::create_dir(made).unwrap();
+    }
+    let customization = format!("import sys\nsys.path.append('{}')\n", added.display());
+    std::fs::write(start_up.join("sitecustomize.py"), customization).unwrap();
+    std::fs::copy(python_support::folder().join("shapes.py"), added.join("task.py")).unwrap();
+    // Weights of PyTorch, which are no list of folders.
+    std::fs::write(added.join("weights.pth"), [0x80, 0xff]).unwrap();
+    let task = ["environment.id=python:task:make_limited", r#"environment.keyword_arguments={"steps": 9}"#];
+    told(&supervisor(folder.path(), &task).env("PYTHONPATH", &start_up).output().unwrap());
+}
+
+#[test]
 fn a_folder_whose_name_is_no_ascii_is_found_whatever_encoding_python_is_told_to_use() {
     let folder = tempfile::tempdir().unwrap();
     let lib = folder.path().join("größe");
@@ -281,6 +297,17 @@ fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
     let refused = refusal(&["environment.id=python:faulty:OldApi", &python_path]);
     assert!(refused.contains("raised an exception in reset: TypeError: reset() must return (observation, info)"), "{refused}");
     assert_eq!(refused.lines().count(), 2, "{refused}");
+}
+
+#[test]
+fn an_exception_that_names_a_file_whose_name_is_no_utf_8_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = "from shapes import Shown\n\nclass Task(Shown):\n    def reset(self, **given):\n        \
+                raise RuntimeError('cannot open ' + b'caf\\xe9.xml'.decode('utf-8', 'surrogateescape'))\n";
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
+    let refused = refusal(&["environment.id=python:task:Task", &python_path]);
+    assert!(refused.contains(r"in reset: RuntimeError: cannot open caf\udce9.xml"), "{refused}");
 }
 
 #[test]

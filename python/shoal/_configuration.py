@@ -54,11 +54,12 @@ def _of_tables(config, tables):
     # If the change is not a table, the program refuses it and says where the value belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
     environment_id = str(environment.get("id", ""))
-    if environment_id.startswith(("python:", "gymnasium:")):
+    given = environment.get("python_path", "")
+    # If it is neither a text nor a path, the program refuses it and says what it takes.
+    if environment_id.startswith(("python:", "gymnasium:")) and isinstance(given, (str, os.PathLike)):
         # Without python_path, modules would be looked for beside the temporary file, in a folder that any user can
         # write to.
-        folders = str(environment.get("python_path", "")).split(os.pathsep)
-        python_path = os.pathsep.join(os.path.abspath(folder) for folder in folders)
+        python_path = os.pathsep.join(os.path.abspath(folder) for folder in os.fspath(given).split(os.pathsep))
         tables = {**tables, "environment": {**changed, "python_path": python_path}}
     run_name = re.sub(r"\W+", "_", environment_id.rpartition(":")[2])
     if run_name:
@@ -103,8 +104,8 @@ def _table_of(environment):
     # Of a module without a `__spec__`, which was made by hand, `find_spec` would raise an error about that attribute.
     if file is None or getattr(module, "__spec__", None) is None or importlib.util.find_spec(imported) is None:
         raise TypeError(f"processes of the run cannot import {imported}, where {name} is defined")
-    # The folder that holds the outermost package.
-    root = Path(file).resolve().parents[imported.count(".") + (Path(file).name == "__init__.py")]
+    # The folder that holds the outermost package. Links are not followed: files may have other names there.
+    root = Path(file).absolute().parents[imported.count(".") + (Path(file).name == "__init__.py")]
     return {"id": f"python:{imported}:{name}", "python_path": str(root)}
 
 

@@ -90,7 +90,7 @@ class Policy:
         Discrete actions are indices from 0: an `int`, or an int64 array of shape (batch,). If the environment's space
         begins at another number than 0, add `space.start`. For a `MultiDiscrete` or `MultiBinary` they are what the
         environment takes: arrays of the space's shape and type, or of shape (batch, *shape). Continuous actions are
-        float32 vectors within the bounds, of shape (n,) or (batch, n). If their space has more than one dimension, use
+        float32 vectors between `low` and `high`, of shape (n,) or (batch, n). If their space has more than one dimension, use
         `action.reshape(space.shape)`.
 
         By default these are the policy's best actions. With `explore` they are drawn as the algorithm explored in the
@@ -328,10 +328,14 @@ def _for_policy(observation, policy, space):
 
 
 def _for_space(action, space):
-    """An action in the form of the environment's space: counted from its first index, or in its shape and dtype."""
+    """An action as a run gives it to the environment: in the space, and of the type that its `sample()` returns."""
     if isinstance(action, int):
-        return int(getattr(space, "start", 0)) + action
-    return action.reshape(space.shape).astype(space.dtype)
+        return space.dtype.type(space.start + action)
+    action = action.reshape(space.shape).astype(space.dtype)
+    if hasattr(space, "low"):
+        # The policy's bounds are rounded to 32 bits, so an action at one of them may be just outside.
+        np.clip(action, space.low, space.high, out=action)
+    return action
 
 
 def _summary(returns):

@@ -429,6 +429,19 @@ def test_indices_become_arrays_in_numpy_s_order(counts):
     assert arrays.dtype == np.int8
 
 
+@pytest.mark.parametrize(
+    ("action", "space"),
+    [
+        (2, gymnasium.spaces.Discrete(3, start=-1)),
+        (np.float32([0.4]), gymnasium.spaces.Box(-0.4, 0.4, (), np.float64)),
+        (np.float32([-0.4, 0.4]), gymnasium.spaces.Box(-0.4, 0.4, (2, 1), np.float64)),
+    ],
+)
+def test_an_environment_is_played_with_actions_of_its_space_as_in_a_run(action, space):
+    played = shoal.policies._for_space(action, space)
+    assert space.contains(played) and type(played) is type(space.sample()) and played.dtype == space.dtype
+
+
 def test_an_environment_is_made_by_a_class_or_function(folder, monkeypatch):
     policy = short_run("cartpole_dqn").load("last")
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 5)

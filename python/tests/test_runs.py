@@ -162,6 +162,9 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeyp
         shoal.train("gymnasium:CartPole-v1", quiet=True)
     with pytest.raises(TypeError, match="no configuration can hold None"):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
+    tables = {"environment": {"id": "python:task:Task", "python_path": ["lib", "more"]}, "algorithm": {"name": "dqn"}}
+    with pytest.raises(shoal.RunError, match=r'python_path = \["lib", "more"\]: expected folders separated by colons'):
+        shoal.train(tables, quiet=True)
 
 
 def test_a_value_that_begins_with_a_dash_is_taken_for_no_option(folder):
@@ -465,6 +468,28 @@ print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "l
     assert f'python_path = "{folder}/tasks:{folder}/lib"' in written
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "module"), [("task.py", "store/task_2.py", "task"), ("tasks", "store", "tasks.task_2")]
+)
+def test_a_class_whose_module_or_package_is_a_link_is_looked_for_beside_the_link(folder, link, target, module):
+    (folder / "store").mkdir()
+    (folder / "store/task_2.py").write_text("class Task:\n    pass\n")
+    (folder / "work").mkdir()
+    (folder / "work" / link).symlink_to(folder / target)
+    code = f"""
+import sys
+from shoal._configuration import command_line
+sys.path.append("work")
+import {module}
+print(command_line({module}.Task, "dqn", {{}})[0])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    assert f"'python:{module}:Task'" in result.stdout, result.stderr
+    assert f'environment.python_path="{folder}/work"' in result.stdout
+
+
 def test_python_path_is_used_for_a_class_of_a_script(folder):
     (folder / "lib").mkdir()
     (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
@@ -481,6 +506,20 @@ if __name__ == "__main__":
     result = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
+    assert result.stdout == "step limit\n", result.stderr
+
+
+def test_a_class_in_a_folder_that_is_run_is_trained_in(folder):
+    (folder / "app").mkdir()
+    (folder / "app/__main__.py").write_text(
+        ENVIRONMENT
+        + """
+if __name__ == "__main__":
+    import shoal
+    print(shoal.train(Corridor, algorithm="dqn", run={"stop_env_steps": 500}, quiet=True).reason)
+"""
+    )
+    result = subprocess.run([sys.executable, "app"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     assert result.stdout == "step limit\n", result.stderr
 
 

@@ -36,16 +36,18 @@ const CHECKOUT_PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/py
 
 /// A script that prints the fields of [`Python`] as JSON.
 const FACTS: &str = "
-import json, os, site, sys
-folders = list(site.getsitepackages())
-if site.ENABLE_USER_SITE:
-    folders.append(site.getusersitepackages())
+import json, os, sys, sysconfig
+# The embedded interpreter has a standard library and the folders of PYTHONPATH by itself.
+others = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]
+others += [os.path.abspath(entry) for entry in os.environ.get('PYTHONPATH', '').split(os.pathsep) if entry]
+# Python skips what is no text, and so must JSON.
+folders = [folder for folder in sys.path if isinstance(folder, str) and folder not in others]
 print(json.dumps({
     'executable': sys.executable,
     'version': '%d.%d.%d' % sys.version_info[:3],
     'abi': '%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys, 'abiflags', '')),
     'prefix': sys.prefix,
-    'package_folders': [folder for folder in folders if os.path.isdir(folder)],
+    'package_folders': [folder for folder in folders if os.path.isdir(folder) and os.path.basename(folder) != 'lib-dynload'],
 }))
 ";
 
@@ -174,7 +176,7 @@ pub struct Python {
     pub abi: String,
     /// The folder of the installation or of the virtual environment.
     pub prefix: PathBuf,
-    /// Folders of packages, in the order in which they are searched.
+    /// Folders of packages, also those that its start-up files have added, in the order in which they are searched.
     pub package_folders: Vec<PathBuf>,
     /// The argument of [`find`](Python::find).
     #[serde(default)]

@@ -162,6 +162,8 @@ def imported(module_name, search_folders):
 def load_file(path):
     """The module in a file. The file runs once, however many environments are made from it."""
     name = os.path.splitext(os.path.basename(path))[0]
+    # A file of this name is imported, not started as a program: what is for the program alone must not run.
+    name = "shoal_main" if name == "__main__" else name
     loaded = sys.modules.get(name)
     if loaded is not None and getattr(loaded, "__file__", None) == path:
         return loaded
@@ -509,7 +511,8 @@ def report(error):
         if is_missing(module):
             kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
             answer.update(kind=kind, advice=install_command(package_of(module)))
-    return json.dumps(answer)
+    # A file name that is no UTF-8 has characters that are no Unicode, which Rust does not read.
+    return json.dumps({key: text.encode(errors="backslashreplace").decode() for key, text in answer.items()})
 
 
 def is_missing(module):

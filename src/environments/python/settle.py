@@ -27,7 +27,12 @@ def settle(executable, prefix, package_folders, stack_descriptor):
     sys.prefix = sys.exec_prefix = prefix
     sys.path[:] = [folder for folder in sys.path if is_of_the_interpreter(folder)]
     for folder in package_folders:
-        site.addsitedir(folder)
+        # Where packages are installed, files that end in .pth extend the path. In other folders, such as that of a package
+        # that is being developed, such files may be weights of PyTorch.
+        if os.path.basename(folder) in ("site-packages", "dist-packages"):
+            site.addsitedir(folder)
+        elif folder not in sys.path:
+            sys.path.append(folder)
     if stack_descriptor < 0:
         faulthandler.enable()
     else:
