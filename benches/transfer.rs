@@ -2,11 +2,14 @@
 //! evaluations, changes of the batch, and pictures.
 //!
 //! Measures how long a message takes until the other process has copied all of it, and how many bytes a second come through. The same
-//! bytes through a pipe, and through a file in memory that is renamed, are measured beside it.
+//! bytes through a pipe, and through a file in memory that is renamed, are measured beside it. Two changes that no bytes tell come last:
+//! another actor, and one fewer.
 //!
 //! `cargo bench --no-default-features --bench transfer`. Time on the wall, so it needs two free cores.
 #![expect(clippy::print_stdout, reason = "what it measured is its output")]
 
+#[path = "transfer/actors.rs"]
+mod actors;
 #[path = "transfer/alternatives.rs"]
 mod alternatives;
 #[path = "transfer/boards.rs"]
@@ -26,6 +29,7 @@ mod views;
 
 use std::time::Duration;
 
+use actors::{ActorTimes, Actors};
 use alternatives::{Pipe, Renamed};
 use boards::{Floats, Pictures};
 use experience::{Experience, Shape};
@@ -39,6 +43,8 @@ use shoal::values::ValueType;
 use views::{VIEW_BYTES, Views};
 
 const ROUNDS: usize = 5;
+/// Actors that come and go, one after the other.
+const ACTORS: usize = 1_000;
 const PICTURE: [usize; 2] = [600, 400];
 
 /// One line of the tables.
@@ -110,8 +116,8 @@ fn rows() -> Vec<Row> {
         Row::new("statistics", "of 17 numbers", 4 * seen, move || Floats::statistics(seen)),
         Row::new("evaluations", "report, 20 episodes", evaluation_bytes(), Evaluations::new),
         Row::new("evaluations", "newest scores", SCORE_BYTES, NewestScores::new),
-        Row::new("adaptation", "view, another batch", VIEW_BYTES, Views::new),
         Row::new("pictures", "600x400", boards::length_bytes(PICTURE), || Pictures::new(PICTURE)),
+        Row::new("adaptation", "view, another batch", VIEW_BYTES, Views::new),
     ]);
     rows
 }
@@ -174,7 +180,7 @@ fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-fn print(rows: &[Row], measured: &[[Found; 3]]) {
+fn print(rows: &[Row], measured: &[[Found; 3]], actors: &ActorTimes) {
     println!("| what | message | bytes | p50 (us) | p99 (us) | writer (MB/s) | reader (MB/s) | streamed (MB/s) |");
     println!("|---|---|---|---|---|---|---|---|");
     for (row, [ours, ..]) in rows.iter().zip(measured) {
@@ -183,6 +189,10 @@ fn print(rows: &[Row], measured: &[[Found; 3]]) {
         let calls = [&ours.times.sent_ns, &ours.times.copied_ns].map(|calls_ns| digits(rate(*message_bytes, calls_ns)));
         let streamed = digits(ours.streamed(*message_bytes, row.needs_no_reader));
         println!("| {path} | {message} | {message_bytes} | {p50} | {p99} | {} | {} | {streamed} |", calls[0], calls[1]);
+    }
+    for (change, took_ns) in [("another actor, until it is there", &actors.come_ns), ("an actor fewer, until it is gone", &actors.go_ns)] {
+        let [p50, p99] = [0.5, 0.99].map(|part| digits(quantile(&as_floats(took_ns), part) / 1e3));
+        println!("| adaptation | {change} | | {p50} | {p99} | | | |");
     }
     println!(
         "\n| what | message | pipe: p50 (us) | p99 | streamed (MB/s) | p50 / ours | file: p50 (us) | p99 | streamed (MB/s) | p50 / ours |"
@@ -204,11 +214,12 @@ fn load() -> String {
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let (lasting, rounds) = if is_measuring { ([80, 40], ROUNDS) } else { ([1, 1], 1) };
+    let (lasting, rounds, count) = if is_measuring { ([80, 40], ROUNDS, ACTORS) } else { ([1, 1], 1, 1) };
     let [one_by_one, streamed] = lasting.map(Duration::from_millis);
     let (desk, rows, before) = (Desk::new(), rows(), load());
     let measured: Vec<[Found; 3]> = rows.iter().map(|row| measure(&desk, row, Effort { one_by_one, streamed }, rounds)).collect();
-    print(&rows, &measured);
-    let cores = if desk.has_two_cores() { "a core each" } else { "one core for both, so these are figures of a scheduler" };
+    let actors = Actors::new(desk.cores().map_or_else(Vec::new, Vec::from)).come_and_go(count);
+    print(&rows, &measured, &actors);
+    let cores = if desk.cores().is_some() { "a core each" } else { "one core for both, so these are figures of a scheduler" };
     println!("\nWriter and reader: {cores}. Load before {before}, after {}.", load());
 }

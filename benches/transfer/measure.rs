@@ -13,7 +13,7 @@ use shoal::sync::{AtomicU64, Ordering, monotonic_ns, spin_loop};
 const MOST_MESSAGES: usize = 4_000;
 const FEWEST_MESSAGES: usize = 40;
 /// Messages at the beginning that are not counted: pages and caches are cold.
-const WARM_UP: usize = 8;
+pub(crate) const WARM_UP: usize = 8;
 /// Pause between the moment when a message has been seen and the next message, so that a reader that sleeps is asleep by then.
 const GAP_NS: u64 = 30_000;
 
@@ -97,9 +97,9 @@ impl Desk {
         Self { segment, cores }
     }
 
-    /// Whether writer and reader have a core each.
-    pub(crate) fn has_two_cores(&self) -> bool {
-        self.cores.is_some()
+    /// The core of the writer and that of the reader; `None` if both have the same.
+    pub(crate) fn cores(&self) -> Option<[usize; 2]> {
+        self.cores
     }
 
     /// One more than the number of messages that have been seen; 0 until the reader is there.
