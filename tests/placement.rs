@@ -6,10 +6,8 @@ mod skipped;
 
 use std::process::{Child, Command, Stdio};
 
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
-use run_support::{Supervised, command, kill, start, start_beside};
+use run_support::{Supervised, command, confine, kill, start, start_beside};
 
 /// The default placement, for learners that compute all the time.
 const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
@@ -38,13 +36,6 @@ fn wait_until(awaited: &str, run: &Supervised, condition: impl FnMut() -> bool) 
 /// Whether two processes are bound to the same single core.
 fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
     is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
-}
-
-/// Lets the process run on one core alone, as `taskset` does.
-fn confine(pid: u32, core: usize) {
-    let mut mask = CpuSet::new();
-    mask.set(core).unwrap();
-    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &mask).unwrap();
 }
 
 /// A program that computes without end, on one core.
