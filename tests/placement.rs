@@ -7,7 +7,7 @@ mod skipped;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, command, confine, kill, start, start_beside};
+use run_support::{Supervised, command, confine, kill, start, start_beside, start_preset};
 
 /// The default placement, for learners that compute all the time.
 const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
@@ -59,12 +59,16 @@ impl Drop for Hog {
 
 #[test]
 fn two_learners_are_never_bound_to_one_core() {
-    let two = [BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat();
-    let mut run = start(&two);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(0));
-    let learners = run.processes("learner");
-    assert_eq!(learners.len(), 2);
-    assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+    let together = || start(&[BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat());
+    let halves = || start_preset("pendulum_td3", &[BOUND, &["learner.split=actor_critic", "run.stop_env_steps=1000000000"]].concat());
+    for begin in [together as fn() -> Supervised, halves] {
+        let mut run = begin();
+        // Both learn by then: neither half comes so far without the other.
+        run.wait_for("the first hundred updates", |line| line["updates"].as_u64() >= Some(100));
+        let learners = run.processes("learner");
+        assert_eq!(learners.len(), 2);
+        assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+    }
 }
 
 #[test]
