@@ -6,10 +6,8 @@ mod skipped;
 
 use std::process::{Child, Command, Stdio};
 
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
-use run_support::{Supervised, command, kill, start, start_beside};
+use run_support::{Supervised, command, confine, kill, start, start_beside, start_preset};
 
 /// The default placement, for learners that compute all the time.
 const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
@@ -40,13 +38,6 @@ fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
     is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
 }
 
-/// Lets the process run on one core alone, as `taskset` does.
-fn confine(pid: u32, core: usize) {
-    let mut mask = CpuSet::new();
-    mask.set(core).unwrap();
-    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &mask).unwrap();
-}
-
 /// A program that computes without end, on one core.
 struct Hog(Child);
 
@@ -68,12 +59,16 @@ impl Drop for Hog {
 
 #[test]
 fn two_learners_are_never_bound_to_one_core() {
-    let two = [BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat();
-    let mut run = start(&two);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(0));
-    let learners = run.processes("learner");
-    assert_eq!(learners.len(), 2);
-    assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+    let together = || start(&[BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat());
+    let halves = || start_preset("pendulum_td3", &[BOUND, &["learner.split=actor_critic", "run.stop_env_steps=1000000000"]].concat());
+    for begin in [together as fn() -> Supervised, halves] {
+        let mut run = begin();
+        // Both learn by then: neither half comes so far without the other.
+        run.wait_for("the first hundred updates", |line| line["updates"].as_u64() >= Some(100));
+        let learners = run.processes("learner");
+        assert_eq!(learners.len(), 2);
+        assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+    }
 }
 
 #[test]

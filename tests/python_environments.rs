@@ -3,11 +3,12 @@
 #![cfg(feature = "python")]
 
 mod python_support;
+mod skipped;
 
-use python_support::{in_prepared_process, request};
+use python_support::{NO_CACHE, in_prepared_process, request};
 use shoal::environments::{
     Action, ActionSpace, Environment, EnvironmentError, EnvironmentRequest, Moment, ObservationSpace, Step, VectorEnvironment, conformance,
-    registry,
+    python, registry,
 };
 use shoal::values::{ValueType, Values};
 
@@ -248,6 +249,23 @@ fn a_result_of_render_that_is_no_picture_is_reported() {
                 format!("in render: TypeError: render() returned {returned}, not a picture: bytes (uint8) of the shape (height, width, 3)");
             assert!(message.ends_with(&told), "{message}");
         }
+    });
+}
+
+#[test]
+fn mujoco_s_renderer_draws_where_there_is_no_display() {
+    let drawn = EnvironmentRequest { drawn: true, ..EnvironmentRequest::new("gymnasium:InvertedPendulum-v5") };
+    let mut alone = python::interpreter_of(&drawn).unwrap().command();
+    alone.args(["-c", "import mujoco.egl; mujoco.egl.GLContext(1, 1)"]).envs([NO_CACHE]);
+    if !alone.output().unwrap().status.success() {
+        return skipped::because("MuJoCo's renderer does not begin with EGL here");
+    }
+    in_prepared_process("mujoco_s_renderer_draws_where_there_is_no_display", || {
+        let mut environment = drawn.make().unwrap();
+        observe(&mut *environment);
+        let picture = environment.picture().unwrap();
+        assert_eq!((picture.width, picture.height), (480, 480), "as Gymnasium renders it");
+        assert!(picture.bytes.iter().any(|byte| *byte != picture.bytes[0]), "nothing is to be seen");
     });
 }
 

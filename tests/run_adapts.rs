@@ -2,12 +2,16 @@
 //! keeps what is faster, writes down what it tried, and survives kills meanwhile.
 
 mod run_support;
+mod skipped;
 
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, limit_files, living, number, start, start_preset, stop, told, too_few_files, try_kill};
+use run_support::{
+    Supervised, Watchdog, confine, kill, limit_files, living, number, start, start_preset, stop, told, too_few_files, try_kill,
+};
 use serde_json::Value;
+use shoal::machine::cores;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
@@ -290,6 +294,75 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
     // The bound of the test above, with a band of 128 samples, the largest batch.
     let surplus = 2.0 * (inserted - 200.0) - sampled;
     assert!(surplus.abs() <= 128.0 + 2.5 * 2.0 * 41.0, "{surplus} samples beyond those that were drawn: {last}");
+}
+
+/// A run whose supervisor stands still while a batch of 128 is tried instead of 32, which takes it ten seconds or more.
+fn stopped_in_a_trial(overrides: &[&str]) -> Supervised {
+    let mut run = adapting(&[&["adaptation.largest_batch=128", "replay.samples_per_insert=none"][..], overrides].concat());
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    let watchdog = Watchdog::new("a larger batch on trial");
+    loop {
+        run.wait_until("a larger batch", || view(&segment).doublings == 2);
+        stop(run.pid());
+        if view(&segment).doublings == 2 && probes(&run).is_empty() {
+            return run;
+        }
+        run.signal(Signal::SIGCONT);
+        watchdog.pause(Duration::ZERO, || run.log());
+    }
+}
+
+#[test]
+fn a_batch_on_trial_when_the_run_loses_cores_is_taken_back_and_the_run_goes_on() {
+    let usable = cores::usable_now();
+    if usable < 2 {
+        return skipped::because("with a single core there is none to lose");
+    }
+    let mut run = stopped_in_a_trial(&[]);
+    confine(run.pid(), cores::affinity_mask()[0]);
+    run.signal(Signal::SIGCONT);
+    let probe = run.look_for("the end of the trial", |run| probes(run).into_iter().next());
+    let reason = format!("the run may use 1 core instead of {usable}");
+    assert_eq!((&probe["to"]["batch_size"], &probe["verdict"], &probe["reason"]), (&128.into(), &"abandoned".into(), &reason.into()));
+    let segment = run.segment();
+    run.wait_until("the batch of before", || view(&segment).doublings == 0);
+    wait_for_updates(&mut run, &segment, 50);
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    assert_eq!(summary(&run)["restarts"], 0);
+}
+
+#[test]
+fn a_batch_on_trial_when_the_supervisor_is_killed_is_not_in_force_when_the_run_goes_on() {
+    // Nothing is tried any more: the batch stays as the run begins with it.
+    let changes = ["--set", "adaptation.freeze_after=0"];
+    for sentinel in ["checkpoint", "keep"] {
+        let mut run = stopped_in_a_trial(&["checkpoint.interval_s=600", &format!("machine.sentinel={sentinel}")]);
+        if sentinel == "keep" {
+            run.kill_and_wait_for_keeper();
+            run.adopt(&changes);
+            run.wait_for_log("goes on in the memory in which it was kept");
+        } else {
+            run.kill();
+            run.resume(&changes);
+            run.wait_for_log("goes on from checkpoint");
+        }
+        let segment = run.segment();
+        wait_for_updates(&mut run, &segment, 10);
+        let before = progress(&segment);
+        wait_for_updates(&mut run, &segment, 200);
+        let after = progress(&segment);
+        let batch = (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64;
+        assert!((30.0..34.0).contains(&batch), "{batch} transitions per update");
+        assert_eq!(view(&segment).doublings, 0);
+        drop(segment);
+        run.end_by(Signal::SIGINT);
+        assert!(probes(&run).is_empty(), "nobody has judged it: {:?}", probes(&run));
+        let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
+        let begun = "--set actor.count=1 --set actor.environments=2 --set learner.batch_size=32 ";
+        assert!(fitted.starts_with(begun) && fitted.contains("0 settings tried, 0 faster"), "{fitted}");
+    }
 }
 
 /// Crash the process of `role` that `victim` chooses, until the log says that this setting was given up.

@@ -95,7 +95,10 @@ impl fmt::Display for Reason {
             Self::Costs { rate, cost } => write!(formatter, "it costs {} of the {rate}", percent(*cost)),
             Self::ProcessFailed(message) => write!(formatter, "a process failed: {message}"),
             Self::Memory { used, limit } => write!(formatter, "{} of the memory is used, above {}", percent(*used), percent(*limit)),
-            Self::Cores { before, now } => write!(formatter, "the run may use {now} cores instead of {before}"),
+            Self::Cores { before, now } => {
+                let plural = if *now == 1 { "" } else { "s" };
+                write!(formatter, "the run may use {now} core{plural} instead of {before}")
+            }
             Self::Drift => write!(formatter, "the machine has become faster or slower"),
             Self::Disturbed { times } => write!(formatter, "the probe was disturbed {times} times"),
             Self::NothingMeasured { windows } => {

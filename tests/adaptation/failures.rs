@@ -143,6 +143,7 @@ fn a_probe_ends_when_the_run_loses_cores() {
     run.machine.cores = 1;
     run.window();
     assert_eq!(run.changes.last().map(|(_, change)| change.reason.clone()), Some(Reason::Cores { before: 2, now: 1 }));
+    assert_eq!(run.probes.last().map(|probe| probe.reason.to_string()).as_deref(), Some("the run may use 1 core instead of 2"));
     assert_barred(&mut run, home, tried);
 }
 

@@ -7,6 +7,9 @@ use std::process::Command;
 use shoal::environments::{EnvironmentRequest, python};
 use shoal::machine::Python;
 
+/// Keeps renderers from leaving files in the user's folders.
+pub const NO_CACHE: (&str, &str) = ("MESA_SHADER_CACHE_DISABLE", "true");
+
 /// The folder of the environments that tests bring along.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/python")
@@ -24,6 +27,11 @@ pub fn in_prepared_process(name: &str, body: impl FnOnce()) {
     }
     let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));
     command.args(["--exact", name, "--nocapture"]);
+    // Whatever draws does so as where there is no display, and nobody has chosen a renderer.
+    for variable in ["DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL", "PYOPENGL_PLATFORM"] {
+        command.env_remove(variable);
+    }
+    command.envs([NO_CACHE]);
     python::prepare(&EnvironmentRequest::new("gymnasium:CartPole-v1"), &mut command).unwrap_or_else(|error| {
         panic!("{error}\nThese tests need what `cargo xtask setup` installs, or the feature `python` switched off.")
     });

@@ -532,6 +532,13 @@ pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid_of(pid), signal).unwrap();
 }
 
+/// Let a process run on one core alone, as `taskset` does.
+pub fn confine(pid: u32, core: usize) {
+    let mut mask = nix::sched::CpuSet::new();
+    mask.set(core).unwrap();
+    nix::sched::sched_setaffinity(pid_of(pid), &mask).unwrap();
+}
+
 /// Stop a process, and wait until it stands still.
 #[track_caller]
 pub fn stop(pid: u32) {

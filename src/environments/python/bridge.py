@@ -5,6 +5,7 @@ before a run starts, in a process of their own that only describes the environme
 """
 
 import contextlib
+import ctypes
 import difflib
 import importlib
 import importlib.util
@@ -29,6 +30,9 @@ EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv
 PACKAGES = {"ale_py": ALE, "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 # The simulators on whose version results depend, by module.
 SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
+
+# MuJoCo's renderers that need no display, the faster one first, and the library that each of them loads.
+RENDERERS = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
 
 # How many calls of a traceback are shown. Calls further out are Gymnasium's wrappers, or levels of a recursion.
 INNERMOST_CALLS = 6
@@ -55,6 +59,8 @@ def make(id, keyword_arguments, search_folders, drawn=False):
     """The environment with this id. Its observation space is one box."""
     kind, _, name = id.partition(":")
     keywords = json.loads(keyword_arguments)
+    if drawn:
+        choose_renderer()
     gymnasium = importlib.import_module("gymnasium")
     # The process that described the environment (`shoal_probe`) has already shown Gymnasium's warnings.
     if "shoal_probe" not in sys.modules:
@@ -83,6 +89,20 @@ def make(id, keyword_arguments, search_folders, drawn=False):
         if lacks:
             raise Refused(f"{name} makes a {type(environment).__name__}, which has no {' and no '.join(lacks)}")
     return as_one_box(gymnasium, environment)
+
+
+def choose_renderer():
+    """Has MuJoCo draw without a display if there is none, since Gymnasium would take GLFW, which needs one. A user's choice stays.
+
+    Only a renderer whose library is there is chosen: with another one, MuJoCo could not even be imported.
+    """
+    if any(os.environ.get(name) for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY")):
+        return
+    for renderer, library in RENDERERS.items():
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(library)
+            os.environ["MUJOCO_GL"] = renderer
+            return
 
 
 def made(make, drawn):
