@@ -74,6 +74,9 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     let summary = &record["finished"]["summary"];
     assert!(is_share(&summary["limit_share"]) && is_busy(&summary["machine_busy_share"]), "{summary}");
     assert!(summary["learned_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{summary}");
-    assert!(summary["cores_used"].as_f64().is_some_and(|cores| cores > 0.0), "{summary}");
+    let cores = [&summary["cores_used"], &summary["cores_by_kind"]["learners"], &summary["cores_by_kind"]["supervisor"]];
+    assert!(cores.iter().all(|cores| cores.as_f64() > Some(0.0)), "{summary}");
+    let told = run.ask("inspect", &[run.run_folder().to_str().unwrap()]);
+    assert!(told.contains(" cores used, ") && told.contains(" % of what they could compute, machine "), "{told}");
     run.assert_nothing_left();
 }

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::Rates;
 use super::printable::{harmless, printable};
-use super::words::{line, per_second};
+use super::words::{line, per_second, speed_with_gpus};
 use crate::checkpoint::{Checkpoints, PolicyWeights};
 use crate::config::Config;
 use crate::readable::score;
@@ -31,6 +32,9 @@ pub struct FolderReport {
     pub supervisor_lives: bool,
     /// Last line of `metrics.jsonl`.
     pub metrics: Option<Value>,
+    /// Work per second of training. What cores did is of all training if the run noted its end, else of the moment of
+    /// `metrics`.
+    pub rates: Rates,
     /// Last line of `evaluations.jsonl`.
     pub last_evaluation: Option<Value>,
     /// The confirmation of the best weights by fresh episodes, as their file says. (The highest mean of many routine
@@ -54,13 +58,17 @@ impl FolderReport {
         let record = folder.record()?;
         let run = Config::load(&folder.config(), &[]).ok().map(|loaded| loaded.config.run);
         let change_to_go_on = record.reached().zip(run).and_then(|(reached, run)| reached.change_to_go_on(&run));
+        let metrics = jsonl::last(&folder.metrics());
+        let summary = record.finished.as_ref().map(|end| &end.summary);
+        let rates = metrics.as_ref().map_or_else(Rates::default, |metrics| rates_of_training(metrics, summary.unwrap_or(metrics)));
         Ok(Self {
             folder: harmless(&folder.path().display().to_string()),
             name: printable(&record.name),
             started: record.started.to_string(),
             supervisor_lives: !record.has_lost_its_supervisor(),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
-            metrics: jsonl::last(&folder.metrics()),
+            metrics,
+            rates,
             best_confirmed: best_confirmed(&folder.best_weights()),
             last_evaluation: jsonl::last(&folder.evaluations()),
             // A long run has hundreds of thousands of evaluations, so none of them is kept.
@@ -68,6 +76,21 @@ impl FolderReport {
             checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
             change_to_go_on,
         })
+    }
+}
+
+/// The rates of a run's training, whose last line of metrics is `metrics`. What cores did is as `effort` says.
+fn rates_of_training(metrics: &Value, effort: &Value) -> Rates {
+    let training_s = metrics["training_s"].as_f64().filter(|&seconds| seconds > 0.0);
+    let mean = |key: &str| Some(metrics[key].as_f64()? / training_s?);
+    Rates {
+        env_steps_per_s: mean("env_steps"),
+        updates_per_s: mean("updates"),
+        learned_per_s: mean("learned"),
+        cores_used: effort["cores_used"].as_f64(),
+        machine_busy_share: effort["machine_busy_share"].as_f64(),
+        limit_share: effort["limit_share"].as_f64(),
+        ..Rates::default()
     }
 }
 
@@ -107,14 +130,12 @@ impl fmt::Display for FolderReport {
         };
         line(formatter, "state", &state)?;
         if let Some(metrics) = &self.metrics {
-            let training_s = number(metrics, "training_s");
-            let mean = |key: &str| (training_s > 0.0).then(|| number(metrics, key) / training_s);
-            let counted = |key: &str| format!("{}{}", HumanCount(metrics[key].as_u64().unwrap_or(0)), per_second(mean(key)));
-            let progress =
-                format!("{} env steps, {} updates, after {:.1} s", counted("env_steps"), counted("updates"), number(metrics, "wall_s"));
-            line(formatter, "progress", &progress)?;
-            if let Some(learned) = mean("learned") {
-                line(formatter, "speed", &format!("{} samples learned from per second", HumanCount(learned.round() as u64)))?;
+            let counted = |key: &str, rate| format!("{}{}", HumanCount(metrics[key].as_u64().unwrap_or(0)), per_second(rate));
+            let env_steps = counted("env_steps", self.rates.env_steps_per_s);
+            let updates = counted("updates", self.rates.updates_per_s);
+            line(formatter, "progress", &format!("{env_steps} env steps, {updates} updates, after {:.1} s", number(metrics, "wall_s")))?;
+            if let Some(speed) = speed_with_gpus(&self.rates, |key| metrics[key].as_f64()) {
+                line(formatter, "speed", &speed)?;
             }
         }
         if self.best_confirmed.is_none() && self.evaluations > 0 {
@@ -153,6 +174,26 @@ mod tests {
 
     use super::*;
     use crate::telemetry::Finished;
+
+    #[test]
+    fn what_cores_did_is_of_all_training_once_the_run_has_ended_and_of_the_last_moment_before() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "test", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+        let last = json!({
+            "wall_s": 12.0, "training_s": 10.0, "env_steps": 5_000, "updates": 500, "learned": 32_000,
+            "cores_used": 0.25, "machine_busy_share": 0.5, "gpu_busy_share": 0.75, "gpu_memory_bytes": 3_u64 << 30,
+        });
+        std::fs::write(folder.metrics(), format!("{last}\n")).unwrap();
+        let told = || FolderReport::read(folder.path()).unwrap().to_string();
+        let gpu = "GPU 75 % busy, 3.00 GiB of its memory\n";
+        let moment = format!("speed       3,200 samples learned from per second, 0.25 cores used, machine 50 % busy, {gpu}");
+        assert!(told().contains(&moment), "{}", told());
+        let summary = json!({"cores_used": 1.5, "machine_busy_share": 0.875, "limit_share": 0.094});
+        folder.write_finished(Finished { at: Timestamp::now(), reason: "step limit".into(), summary }).unwrap();
+        let training = "3,200 samples learned from per second, 1.50 cores used, 9.4 % of what they could compute, machine 88 % busy";
+        assert!(told().contains(&format!("speed       {training}, {gpu}")), "{}", told());
+        assert!(told().contains("progress    5,000 (500/s) env steps, 500 (50/s) updates, after 12.0 s\n"), "{}", told());
+    }
 
     #[test]
     fn the_command_that_is_offered_after_a_limit_is_one_that_goes_on() {

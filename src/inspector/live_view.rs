@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed, training};
+use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed_with_gpus, training};
 use crate::segment::processes::Role;
 
 /// Moments that the sparklines remember.
@@ -89,7 +89,8 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
         run.repairs
     );
     let returns = format!("training {}   evaluation {}", training(&report.scores), evaluation(&report.scores));
-    let speed = speed(&run.rates).unwrap_or_default();
+    let figure = |name: &str| report.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value);
+    let speed = speed_with_gpus(&run.rates, figure).unwrap_or_default();
     let lines = vec![Line::from(counts), Line::from(speed), Line::from(returns), Line::from(learning)];
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title.bold())), area);
 }

@@ -17,6 +17,8 @@ pub struct Look {
     at: Instant,
     run: Progress,
     processes: Vec<Progress>,
+    /// Processor time of the supervisor, if it lives.
+    supervisor: Option<Duration>,
     machine_time: MachineTime,
     /// Products per second that the cores could compute; `None` before that is measured.
     products_limit_per_s: Option<u64>,
@@ -70,6 +72,7 @@ impl Look {
         Self {
             run,
             processes,
+            supervisor: CoreTime::of_process(segment.identity().supervisor_pid).map(|time| time.running),
             products_limit_per_s: (limit_per_s > 0).then_some(limit_per_s),
             machine_time: MachineTime::now(),
             at: Instant::now(),
@@ -92,9 +95,20 @@ impl Look {
         }
     }
 
-    fn rates(&self, earlier: &Self, now: Progress, then: Progress) -> Rates {
+    /// Cores that the supervisor computed on from `earlier` until this look.
+    pub(super) fn supervisor_cores_used(&self, earlier: &Self) -> Option<f64> {
+        let (now, then) = self.supervisor.zip(earlier.supervisor)?;
+        self.per_second(earlier, now.saturating_sub(then).as_secs_f64())
+    }
+
+    /// What was `gained` from `earlier` until this look, per second.
+    fn per_second(&self, earlier: &Self, gained: f64) -> Option<f64> {
         let elapsed_s = self.at.saturating_duration_since(earlier.at).as_secs_f64();
-        let per_s = |gained: f64| (elapsed_s > 0.0).then(|| gained / elapsed_s);
+        (elapsed_s > 0.0).then(|| gained / elapsed_s)
+    }
+
+    fn rates(&self, earlier: &Self, now: Progress, then: Progress) -> Rates {
+        let per_s = |gained: f64| self.per_second(earlier, gained);
         let rate = |now: u64, then: u64| per_s(now.saturating_sub(then) as f64);
         let products_per_s = rate(now.products, then.products);
         let computed = now.processor.zip(then.processor).filter(|(now, then)| now.0 == then.0);

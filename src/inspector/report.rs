@@ -129,6 +129,8 @@ pub struct RunReport {
     /// Work per second, measured.
     #[serde(flatten)]
     pub rates: Rates,
+    /// Cores that the supervisor computed on, measured; they are no part of `cores_used`.
+    pub supervisor_cores_used: Option<f64>,
     /// Updates by which the acting policy was older than the newest, mean over all transitions; absent before the
     /// first.
     pub policy_lag_mean: Option<f64>,
@@ -218,7 +220,7 @@ impl Report {
             header: header(segment, state),
             description,
             description_problem,
-            run: run(segment, earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier))),
+            run: run(segment, earlier, &now),
             processes,
             scores: segment.control().scores().read(),
             metrics,
@@ -286,7 +288,7 @@ fn printed(description: &Description) -> RunDescription {
     }
 }
 
-fn run(segment: &Segment, rates: Rates) -> RunReport {
+fn run(segment: &Segment, earlier: Option<&Look>, now: &Look) -> RunReport {
     let control = segment.control();
     let lag_max = segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max();
     RunReport {
@@ -294,7 +296,8 @@ fn run(segment: &Segment, rates: Rates) -> RunReport {
         env_steps: control.env_steps().load(Ordering::Relaxed),
         episodes: segment.processes().total(Counter::Episodes),
         updates: control.updates().load(Ordering::Relaxed),
-        rates,
+        rates: earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier)),
+        supervisor_cores_used: earlier.and_then(|earlier| now.supervisor_cores_used(earlier)),
         policy_lag_mean: segment.processes().mean_policy_lag(),
         policy_lag_max: lag_max.unwrap_or(0),
         repairs: control.repairs().load(Ordering::Relaxed),

@@ -40,7 +40,8 @@ impl Report {
         let (header, run) = (&self.header, &self.run);
         line(formatter, "run", &self.title())?;
         let alive = if header.state == Liveliness::Running { "alive" } else { "dead" };
-        line(formatter, "supervisor", &format!("pid {} ({alive}), started {} ago", header.supervisor_pid, age(header.age_s)))?;
+        let cores = run.supervisor_cores_used.map_or_else(String::new, |cores| format!(", {cores:.2} cores"));
+        line(formatter, "supervisor", &format!("pid {} ({alive}), started {} ago{cores}", header.supervisor_pid, age(header.age_s)))?;
         line(formatter, "state", run.state)?;
         if let Some(description) = &self.description {
             line(formatter, "folder", &from_here(&description.run_folder))?;

@@ -6,6 +6,7 @@
 
 mod append;
 pub mod bottleneck;
+mod by_kind;
 mod console;
 mod error;
 pub mod evaluation;
@@ -32,6 +33,7 @@ pub mod tensorboard;
 mod videos;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
+pub use by_kind::ByKind;
 pub(crate) use console::is_capable;
 pub use console::{Abilities, Console};
 pub use error::TelemetryError;

@@ -32,9 +32,13 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{ByKind, Effort};
 
+    /// A moment of a run whose learners have used half a core all the time.
     fn at(wall_s: f64, env_steps: u64) -> Snapshot {
-        Snapshot { wall_s, env_steps, updates: env_steps / 4, env_steps_per_s: -1.0, ..Snapshot::default() }
+        let processor_s = ByKind { learners: wall_s / 2.0, ..ByKind::default() };
+        let effort = Effort { processor_s, ..Effort::default() };
+        Snapshot { wall_s, env_steps, updates: env_steps / 4, env_steps_per_s: -1.0, effort, ..Snapshot::default() }
     }
 
     #[test]
@@ -45,6 +49,7 @@ mod tests {
         assert_eq!(pace.steady(&at(2.0, 400)).env_steps_per_s, 200.0);
         let late = pace.steady(&at(3.0, 1100));
         assert_eq!((late.env_steps_per_s, late.updates_per_s), (500.0, 125.0));
+        assert_eq!((late.cores_used, late.cores_by_kind), (0.5, ByKind { learners: 0.5, ..ByKind::default() }));
     }
 
     #[test]

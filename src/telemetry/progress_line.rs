@@ -93,7 +93,9 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
         pieces.push(piece(1, format!("{} samples/s", short(snapshot.learned_per_s))));
     }
     if snapshot.cores_used > 0.0 {
-        pieces.push(piece(1, format!("{:.1} cores", snapshot.cores_used)));
+        let cores = format!("{:.1} cores", snapshot.cores_used);
+        let kinds = snapshot.cores_by_kind.in_parentheses(1);
+        pieces.push(Piece { forms: vec![(0, format!("{cores}{kinds}")), (1, cores)] });
     }
     if let Some(share) = snapshot.machine_busy_share {
         pieces.push(piece(0, format!("machine {:.0}% busy", share * 100.0)));
@@ -158,6 +160,7 @@ fn bar(fraction: f64, columns: usize, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::ByKind;
 
     fn snapshot() -> Snapshot {
         Snapshot {
@@ -220,6 +223,18 @@ mod tests {
         assert!(live(300).contains(&all.join(GAP)), "{}", live(300));
         assert!(live(200).contains("1.9 cores  GPU 42% busy  policy lag 12.3"), "{}", live(200));
         assert_eq!(live(80), live_line(&snapshot(), Some(21.0), plain(80)));
+    }
+
+    #[test]
+    fn who_uses_the_cores_is_told_where_there_is_room_and_gives_way_to_everything_else() {
+        let cores_by_kind = ByKind { learners: 1.0, actors: 0.84, evaluator: 0.02, supervisor: 0.003, ..ByKind::default() };
+        let known = Snapshot { cores_by_kind, machine_busy_share: Some(0.931), ..snapshot() };
+        assert!(plain_line(&known).contains(", 1.9 cores (learners 1.0, actors 0.8), machine 93% busy, "), "{}", plain_line(&known));
+        let live = |snapshot: &Snapshot, width| live_line(snapshot, Some(21.0), plain(width));
+        assert!(live(&known, 300).contains("  1.9 cores (learners 1.0, actors 0.8)  machine 93% busy  "), "{}", live(&known, 300));
+        let unknown = Snapshot { cores_by_kind: ByKind::default(), ..known.clone() };
+        assert_eq!(live(&known, 212), live(&unknown, 212));
+        assert!(live(&known, 212).contains("  1.9 cores  machine 93% busy  "), "{}", live(&known, 212));
     }
 
     #[test]

@@ -221,6 +221,7 @@ impl Sinks {
             updates: snapshot.updates,
             learned_per_s: means.learned_per_s,
             cores_used: means.cores_used,
+            cores_by_kind: means.cores_by_kind,
             machine_busy_share: means.machine_busy_share,
             gpu: means.gpu_busy_share.zip(means.gpu_memory_bytes),
             limit_share: means.limit_share,

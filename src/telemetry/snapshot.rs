@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-use super::{InsertedByProcess, share};
+use super::{ByKind, InsertedByProcess, share};
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{MOST_METRICS, Metric, Tally};
 
@@ -62,6 +62,9 @@ pub struct Snapshot {
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on since the last snapshot, on average.
     pub cores_used: f64,
+    /// Cores that each kind of process computed on since the last snapshot, on average.
+    #[serde(skip)]
+    pub cores_by_kind: ByKind,
     /// Share of the time of all the machine's cores that any program computed since the last snapshot; absent if the
     /// kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +198,8 @@ impl Snapshot {
         let products_per_s = share(effort.products as f64, seconds);
         let limit_per_s = self.products_limit_per_s;
         Self {
-            cores_used: share(effort.processor_s, seconds),
+            cores_used: share(effort.processor_s.of_run(), seconds),
+            cores_by_kind: effort.processor_s / seconds,
             machine_busy_share: effort.machine_time.busy_share(),
             products_per_s,
             limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64),
@@ -212,8 +216,8 @@ impl Snapshot {
 /// What cores did for a run and for other programs, in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Effort {
-    /// Processor time of all processes of the run, in seconds.
-    pub processor_s: f64,
+    /// Processor time of each kind of process, in seconds.
+    pub processor_s: ByKind,
     /// Processor time of the whole machine, whoever used it.
     pub machine_time: MachineTime,
     /// Products that the networks of actors and learners computed.
@@ -226,7 +230,7 @@ impl Sub for Effort {
     /// The difference, never negative though the kernel's counts for the machine may fall.
     fn sub(self, before: Self) -> Self {
         Self {
-            processor_s: (self.processor_s - before.processor_s).max(0.0),
+            processor_s: self.processor_s - before.processor_s,
             machine_time: self.machine_time - before.machine_time,
             products: self.products.saturating_sub(before.products),
         }

@@ -10,7 +10,7 @@ use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
 use super::run_record::GAVE_UP;
-use super::{InsertedByProcess, share};
+use super::{ByKind, InsertedByProcess, share};
 use crate::readable::{clock, counted, grouped, headline_and_details, percent, score, short};
 use crate::shell::word;
 
@@ -146,6 +146,8 @@ pub struct Summary {
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on in training, on average.
     pub cores_used: f64,
+    /// Cores that each kind of process computed on in training, on average.
+    pub cores_by_kind: ByKind,
     /// Share of the time of all the machine's cores that any program computed in training; `None` if the kernel does
     /// not say.
     pub machine_busy_share: Option<f64>,
@@ -234,7 +236,7 @@ impl fmt::Display for Summary {
         let updates_per_s = short(self.per_second(self.updates));
         line("updates", format!("{} ({updates_per_s}/s), {} samples/s", grouped(self.updates), short(self.learned_per_s)))?;
         let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {} busy", percent(share)));
-        line("cores", format!("{:.2} used on average{busy}", self.cores_used))?;
+        line("cores", format!("{:.2} used on average{}{busy}", self.cores_used, self.cores_by_kind.in_parentheses(2)))?;
         if let Some((busy_share, memory_bytes)) = self.gpu {
             line("GPU", format!("{} busy lately, {} of its memory taken", percent(busy_share), BinaryBytes(memory_bytes)))?;
         }

@@ -115,7 +115,9 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("learner_time/limiter_wait_share", share_if_any(learner.limiter_wait_s, learner_s)),
     ];
     let named = always.into_iter().chain(known(sometimes)).map(|(tag, value)| (Cow::from(tag), value));
-    named.chain(snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value))).collect()
+    let cores = snapshot.cores_by_kind.named().map(|(kind, cores)| (Cow::from(format!("cores/{kind}")), cores));
+    let metrics = snapshot.metrics.0.iter().map(|(name, value)| (Cow::from(format!("train/{name}")), *value));
+    named.chain(cores).chain(metrics).collect()
 }
 
 /// The scalars of an evaluation. Confirmations have tags of their own: only good weights are confirmed, which would

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::fixture::{Known, World};
 use super::run_support::{Watchdog, wait_for};
 use shoal::inspector::{History, Inspection, Look, ProcessReport, Report, draw};
+use shoal::segment::metrics;
 use shoal::segment::processes::{Phase, Role};
 use shoal::sync::Ordering;
 
@@ -40,6 +41,7 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
     let (world, known) = (World::new(), Known::new());
     let _announcement = world.announce(known.segment.identity(), known.segment.name());
     let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    known.segment.metric_ring(2).push(metrics::Report::Gpu { index: 0, busy_share: 0.25, memory_bytes: 3 << 30 });
     let mut history = History::default();
     let mut last = None;
     for gained in [10, 1_000, 100] {
@@ -58,6 +60,7 @@ fn a_frame_shows_the_processes_the_replay_and_the_rates() {
         "training mean return -120.2 over the newest 4 episodes",
         "evaluation mean return 412.5 (95 % interval 380.0 to 445.0, 20 episodes)",
         "samples learned from per second",
+        ", GPU 25 % busy, 3.00 GiB of its memory",
         "policy lag 3.0 (max 9)",
         "actor 0",
         "dead",

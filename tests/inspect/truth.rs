@@ -264,6 +264,23 @@ fn rates_are_what_the_counters_gain_over_the_time_between_two_looks() {
 }
 
 #[test]
+fn the_supervisor_has_a_share_of_the_cores_that_is_no_part_of_the_runs() {
+    let (world, known, _announcement) = known();
+    let inspection = Inspection::open(&world.registry, std::process::id()).unwrap();
+    // This process is the supervisor of the run.
+    let look = Look::at(inspection.segment());
+    let after = Instant::now();
+    while after.elapsed() < Duration::from_millis(20) {
+        std::hint::black_box(0);
+    }
+    let run = serde_json::to_value(inspection.report_since(&look)).unwrap()["run"].clone();
+    assert!(number(&run["supervisor_cores_used"]) > 0.0, "{run}");
+    let text = world.inspect(&[&known.pid()]).unwrap();
+    let line = text.lines().find(|line| line.starts_with("supervisor  ")).unwrap();
+    assert!(line.contains(" ago, ") && line.ends_with(" cores"), "{line}");
+}
+
+#[test]
 fn the_binary_tells_rates_of_the_interval_that_it_is_given() {
     let (world, known, _announcement) = known();
     let slot = known.segment.processes().slot(0);

@@ -11,7 +11,7 @@ use shoal::machine::machine_time::MachineTime;
 use shoal::telemetry::event_file::{Content, Event, Value, What};
 use shoal::telemetry::hyper_parameters::{Kind, PluginData};
 use shoal::telemetry::{
-    ActorTime, Bottleneck, Effort, Evaluation, LearnerTime, Metrics, Remembered, RunFolder, Sinks, Snapshot, StopReason,
+    ActorTime, Bottleneck, ByKind, Effort, Evaluation, LearnerTime, Metrics, Remembered, RunFolder, Sinks, Snapshot, StopReason,
 };
 use tempfile::tempdir;
 
@@ -90,7 +90,8 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let mut sinks = sinks_in(root.path(), piped_console().1);
     let metrics = Metrics(vec![("loss", 0.0), ("entropy", -2.5)]);
     let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), metrics, ..snapshot_at(1.0) };
-    sinks.record(&Snapshot { replay_size: 640, ..known });
+    let cores_by_kind = ByKind { learners: 0.5, ..ByKind::default() };
+    sinks.record(&Snapshot { replay_size: 640, cores_by_kind, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
     sinks.evaluation(&confirmation(8, &[11.0, 13.0]));
     let events = read_events(&sinks.folder().events());
@@ -99,6 +100,7 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     assert_eq!(events[2].step, 800);
     assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
     assert_eq!(training["rollout/episode_length_mean"], 34.5);
+    assert_eq!((training["cores/learners"], training["cores/actors"]), (0.5, 0.0));
     assert_eq!(training["train/entropy"], -2.5, "whatever an algorithm declares");
     assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
     assert_eq!(events[3].step, 800);
@@ -161,12 +163,13 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     let actor_time = ActorTime { environment_s: 2.0, limiter_wait_s: 8.0, ..ActorTime::default() };
     let learner_time = LearnerTime { compute_s: 9.0, ..LearnerTime::default() };
     let machine_time = MachineTime { busy: 3, total: 4 };
+    let processor_s = ByKind { learners: 20.0, actors: 8.0, evaluator: 2.0, supervisor: 1.0, ..ByKind::default() };
     let last = Snapshot {
         actor_time,
         learner_time,
         training_s: 20.0,
         learned: 320_000,
-        effort_in_training: Effort { processor_s: 30.0, machine_time, products: 5_000 },
+        effort_in_training: Effort { processor_s, machine_time, products: 5_000 },
         products_limit_per_s: 1_000,
         gpu_busy_share: Some(0.25),
         gpu_memory_bytes: Some(3 << 30),
@@ -183,7 +186,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         "solved: 490.0 over 3 fresh episodes, confirmed with the same weights, after 0:25",
         "20,000 (1k/s)",
         "5,000 (250/s), 16k samples/s",
-        "cores       1.50 used on average; the machine was 75 % busy\n",
+        "cores       1.50 used on average (learners 1.00, actors 0.40, evaluator 0.10; supervisor 0.05); the machine was 75 % busy\n",
         "25 % busy lately, 3.00 GiB of its memory taken",
         "limit       networks computed 25.0 % of what the cores could\n",
         "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
@@ -198,6 +201,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     assert_eq!((&best["return_mean"], &best["kind"], &best["episodes"]), (&490.0.into(), &"confirmation".into(), &3.into()));
     assert_eq!((&finished.summary["evaluations"], &finished.summary["confirmations"]), (&3.into(), &1.into()));
     assert_eq!(finished.summary["bottleneck"]["bottleneck"], "learners");
+    assert_eq!((&finished.summary["cores_used"], &finished.summary["cores_by_kind"]["actors"]), (&1.5.into(), &0.4.into()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shoal::config::Config;
 use shoal::metrics::Metric;
-use shoal::telemetry::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
+use shoal::telemetry::{ActorTime, ByKind, Effort, LearnerTime, Metrics, Snapshot, fault_of};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
 
@@ -57,6 +57,7 @@ fn everything() -> Snapshot {
         learned: 1,
         learned_per_s: 1.0,
         cores_used: 1.0,
+        cores_by_kind: ByKind::default(),
         machine_busy_share: Some(1.0),
         products_per_s: 1.0,
         limit_share: Some(1.0),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::machine::core_time::CoreTime;
 use crate::segment::Segment;
 use crate::segment::processes::{Role, SlotState};
+use crate::telemetry::ByKind;
 
 /// The core time of every process, read whenever the supervisor looks around. The processes do nothing for it.
 #[derive(Debug)]
@@ -15,14 +16,14 @@ pub(super) struct CoreTimes {
     pub(super) actors: CoreTime,
     /// Of all learners.
     pub(super) learners: CoreTime,
+    /// Of the process that does everything in turn.
+    trainer: CoreTime,
     /// Of the evaluator.
-    pub(super) evaluator: CoreTime,
+    evaluator: CoreTime,
     /// Of the visualizer.
-    pub(super) visualizer: CoreTime,
+    visualizer: CoreTime,
     /// Of the supervisor, which is this process and has no slot, since it began.
-    pub(super) supervisor: CoreTime,
-    /// Processor time of all processes of the run but the supervisor. Guests are no part of the run.
-    pub(super) all: Duration,
+    supervisor: CoreTime,
 }
 
 /// The last look at the owner of a slot.
@@ -43,10 +44,10 @@ impl CoreTimes {
             looked_at: Instant::now(),
             actors: none,
             learners: none,
+            trainer: none,
             evaluator: none,
             visualizer: none,
             supervisor: none,
-            all: Duration::ZERO,
         }
     }
 
@@ -68,19 +69,29 @@ impl CoreTimes {
             let before = if last.generation == generation { last.time } else { CoreTime::default() };
             let used = time - before;
             *last = Reading { generation, time, core_wait: wait_share(used.waiting, between) };
-            if !matches!(role, Role::Participant | Role::Guest) {
-                self.all += used.running;
-            }
             let total = match role {
                 Role::Actor | Role::AttachedActor => &mut self.actors,
                 Role::Learner => &mut self.learners,
+                Role::Synchronous => &mut self.trainer,
                 Role::Evaluator => &mut self.evaluator,
                 Role::Visualizer => &mut self.visualizer,
-                // One process that does everything in turn cannot be divided, and what a guest does is its own
-                // business.
-                Role::Synchronous | Role::Participant | Role::Guest => continue,
+                // Guests are no part of the run.
+                Role::Participant | Role::Guest => continue,
             };
             *total += used;
+        }
+    }
+
+    /// Processor time of each kind of process, in seconds.
+    pub(super) fn processor_s(&self) -> ByKind {
+        let seconds = |time: CoreTime| time.running.as_secs_f64();
+        ByKind {
+            learners: seconds(self.learners),
+            actors: seconds(self.actors),
+            trainer: seconds(self.trainer),
+            evaluator: seconds(self.evaluator),
+            visualizer: seconds(self.visualizer),
+            supervisor: seconds(self.supervisor),
         }
     }
 
@@ -118,8 +129,32 @@ mod tests {
         while times.supervisor.running.is_zero() || times.visualizer.running.is_zero() {
             times.read(&segment);
         }
-        assert_eq!([times.actors, times.learners, times.evaluator], [CoreTime::default(); 3]);
-        assert_eq!(times.all, times.visualizer.running, "what looks at all processes is none of them");
+        let ByKind { visualizer, supervisor, .. } = times.processor_s();
+        assert_eq!(times.processor_s(), ByKind { visualizer, supervisor, ..ByKind::default() });
+        assert_eq!(times.processor_s().of_run(), visualizer, "what looks at all processes is none of them");
+    }
+
+    #[test]
+    fn processor_time_is_told_of_the_kind_that_used_it_and_of_no_guest() {
+        for role in [Role::Learner, Role::Actor, Role::AttachedActor, Role::Synchronous, Role::Evaluator, Role::Visualizer, Role::Guest] {
+            let segment = segment_with(role);
+            let mut times = CoreTimes::new();
+            // The supervisor's time is of the same process. The kernel may count what it does later.
+            while times.supervisor.running.is_zero() {
+                times.read(&segment);
+            }
+            let now = times.processor_s();
+            let of_role = match role {
+                Role::Learner => now.learners,
+                Role::Actor | Role::AttachedActor => now.actors,
+                Role::Synchronous => now.trainer,
+                Role::Evaluator => now.evaluator,
+                Role::Visualizer => now.visualizer,
+                Role::Participant | Role::Guest => 0.0,
+            };
+            assert_eq!(now.of_run(), of_role, "{role:?}");
+            assert_eq!(of_role > 0.0, role != Role::Guest, "{role:?}");
+        }
     }
 
     #[test]

@@ -147,8 +147,9 @@ impl Observer {
         let inserted = control.inserted().load(Ordering::Relaxed);
         let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
+        let processor_s = self.core_times.processor_s();
         let effort = Effort {
-            processor_s: self.core_times.all.as_secs_f64(),
+            processor_s,
             machine_time: MachineTime::now() - self.machine_time_before,
             products: total(Counter::Products).saturating_sub(self.earlier_products),
         };
@@ -184,9 +185,9 @@ impl Observer {
             policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),
             actor_time: self.actor_time(segment),
             learner_time: self.learner_time(segment),
-            evaluator_processor_s: self.core_times.evaluator.running.as_secs_f64(),
-            visualizer_processor_s: self.core_times.visualizer.running.as_secs_f64(),
-            supervisor_processor_s: self.core_times.supervisor.running.as_secs_f64(),
+            evaluator_processor_s: processor_s.evaluator,
+            visualizer_processor_s: processor_s.visualizer,
+            supervisor_processor_s: processor_s.supervisor,
             effort,
             effort_in_training,
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
@@ -326,6 +327,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::segment::SegmentSizes;
+    use crate::telemetry::ByKind;
 
     fn small_run() -> (Config, Segment, Observer) {
         let segment = Segment::of_sizes(SegmentSizes { processes: 4, ..SegmentSizes::of_rows(1, 64) });
@@ -409,9 +411,11 @@ mod tests {
         assert!(first.wall_s > 0.0 && first.learned == 1_000_000);
         assert_eq!([first.env_steps_per_s, first.updates_per_s, first.learned_per_s, first.products_per_s], [0.0; 4]);
         // Ten seconds later, at a limit that was measured on this machine.
-        let effort_in_training = Effort { processor_s: 15.0, products: 500, ..Effort::default() };
+        let processor_s = ByKind { learners: 10.0, actors: 5.0, supervisor: 1.0, ..ByKind::default() };
+        let effort_in_training = Effort { processor_s, products: 500, ..Effort::default() };
         let later = Snapshot { training_s: 70.0, products_limit_per_s: 100, effort_in_training, ..first };
         let means = later.with_rates_of_training();
         assert_eq!((means.products_per_s, means.limit_share, means.cores_used), (50.0, Some(0.5), 1.5));
+        assert_eq!(means.cores_by_kind, ByKind { learners: 1.0, actors: 0.5, supervisor: 0.1, ..ByKind::default() });
     }
 }

@@ -109,7 +109,7 @@ fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, usable_cores: usize) 
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
         learned_per_s: rate(last.learned, now.learned),
-        cores_used: share(last.effort.processor_s, now.effort.processor_s, usable_cores as f64),
+        cores_used: share(last.effort.processor_s.of_run(), now.effort.processor_s.of_run(), usable_cores as f64),
         learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
         actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
     }
@@ -125,7 +125,7 @@ mod tests {
         let mut last = Snapshot { wall_s: 10.0, env_steps: 1_000, learned: 5_000, ..Snapshot::default() };
         (last.actors, last.learners) = (2, 1);
         let mut now = Snapshot { wall_s: 12.0, env_steps: 3_000, learned: 11_400, ..last.clone() };
-        now.effort.processor_s = 3.0;
+        now.effort.processor_s.learners = 3.0;
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
         let found = window(&last, &now, 2.0, 2);
