@@ -60,6 +60,11 @@ pub fn for_weights(kind: EvaluationKind, statistics: &ReturnStatistics) -> Optio
     })
 }
 
+/// The statistics of an evaluation, as far as weights tell them: [`for_weights`] the other way round.
+pub(super) fn statistics_of(evaluation: WeightsEvaluation) -> ReturnStatistics {
+    ReturnStatistics::of_interval(evaluation.episodes, evaluation.return_mean, evaluation.return_ci95_low)
+}
+
 /// Outcome of the episodes that were played, in the order of their ends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Episodes {
@@ -219,10 +224,9 @@ impl<'a> Evaluator<'a> {
         let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
         let mut unsaved = None;
         let statistics = confirmation.statistics();
-        let of_best = |best: WeightsEvaluation| ReturnStatistics::of_interval(best.episodes, best.return_mean, best.return_ci95_low);
         let goal = run.config.run.stop_eval_return;
         confirmation.confirms_goal = self.attempts.proves_goal(&statistics, goal);
-        let best_would_confirm = self.best.is_some_and(|best| self.attempts.proves_goal(&of_best(best), goal));
+        let best_would_confirm = self.best.is_some_and(|best| self.attempts.proves_goal(&statistics_of(best), goal));
         self.attempts.decide(confirmation.confirms_goal);
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;

@@ -200,7 +200,7 @@ impl ResumeError {
     pub(super) fn not_kept(folder: &RunFolder, record: &RunRecord) -> Self {
         let path = folder.path().into();
         match &record.finished {
-            Some(finished) => Self::Ended { folder: path, reason: finished.reason.lines().next().unwrap_or_default().into() },
+            Some(finished) => Self::Ended { folder: path, reason: finished.headline().into() },
             None => Self::NotKept { folder: path },
         }
     }
