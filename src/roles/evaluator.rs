@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::networks;
 use crate::segment::control::RunState;
-use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
 use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics};
 use rand::SeedableRng;
@@ -326,8 +326,7 @@ fn is_called_off(run: &Run<'_>) -> bool {
 }
 
 fn learners_live(run: &Run<'_>) -> bool {
-    let is_learner = |slot: &ProcessSlot<'_>| matches!(slot.role(), Some((Role::Learner, _)));
-    run.segment.processes().iter().any(|slot| slot.state() == SlotState::Live && is_learner(&slot))
+    run.segment.processes().living().any(|slot| slot.plays(Role::Learner))
 }
 
 #[cfg(test)]
