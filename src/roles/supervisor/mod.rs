@@ -22,7 +22,6 @@ mod resumption;
 mod salvage;
 mod sentinel;
 mod session;
-mod shortage;
 mod slots;
 mod standstill;
 mod starting_point;
