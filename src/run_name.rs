@@ -86,7 +86,7 @@ impl RunName {
         }
         let folder = word(path);
         Err(match record.finished {
-            Some(finished) => RunNameError::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
+            Some(finished) => RunNameError::Ended { folder, reason: finished.headline().into() },
             None if record.has_lost_its_supervisor() => RunNameError::Killed { folder, pid },
             None => RunNameError::Unannounced { folder, pid },
         })

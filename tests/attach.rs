@@ -94,7 +94,7 @@ fn the_log_counts_the_steps_of_an_attached_actor_without_those_of_the_one_before
     let segment = run.segment();
     let steps_in_place = || {
         let mut slots = segment.processes().iter();
-        let place = slots.find(|slot| slot.role().is_some_and(|(role, _)| role == Role::AttachedActor));
+        let place = slots.find(|slot| slot.plays(Role::AttachedActor));
         place.map_or(0, |place| place.counters().get(Counter::EnvSteps))
     };
     let first = attach(&run, &[&run.pid().to_string()]);

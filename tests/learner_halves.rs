@@ -14,7 +14,7 @@ use shoal::experience::transition::OBSERVATION;
 use shoal::replay::Batch;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
-use shoal::segment::processes::{Phase, ProcessSlot, Role};
+use shoal::segment::processes::{Phase, Role};
 
 const UPDATES: u64 = 40;
 
@@ -227,10 +227,10 @@ fn a_half_waits_for_the_other_within_two_swaps_however_long_that_stands_still() 
         kill(stopped, Signal::SIGSTOP);
         // The policy's half says that it waits for rows, if the critics' half was stopped while it waited for rows.
         let is_wait = |phase| phase == Phase::Exchange || number == 0 && phase == Phase::LimiterWait;
-        let is_learner = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Learner);
         let waits = || {
             let slots = segment.processes();
-            let waiting = slots.iter().filter(|slot| is_learner(slot) && slot.pid() != stopped && slot.phase().is_some_and(is_wait));
+            let waiting =
+                slots.iter().filter(|slot| slot.plays(Role::Learner) && slot.pid() != stopped && slot.phase().is_some_and(is_wait));
             waiting.count() == 1
         };
         run.wait_until("the other half to wait", waits);

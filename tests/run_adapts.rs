@@ -250,7 +250,7 @@ fn halves_take_a_larger_batch_each_and_go_on_with_it() {
     let batch = batch_when_doubled_twice(&mut run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
     let updates = || {
-        let learners = segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == Role::Learner));
+        let learners = segment.processes().iter().filter(|slot| slot.plays(Role::Learner));
         learners.map(|slot| slot.counters().get(Counter::Updates)).collect::<Vec<_>>()
     };
     let before = updates();

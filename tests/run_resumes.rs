@@ -274,7 +274,7 @@ fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
     run.wait_for_process("learner");
     let segment = run.segment();
     let updates = |wanted: Role| {
-        let slots = segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == wanted));
+        let slots = segment.processes().iter().filter(|slot| slot.plays(wanted));
         slots.map(|slot| slot.counters().get(Counter::Updates)).sum::<u64>()
     };
     assert_eq!(updates(Role::Actor), 0);

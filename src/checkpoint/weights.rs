@@ -216,6 +216,11 @@ impl PolicyWeights {
 }
 
 impl WeightsMetadata {
+    /// The evaluation of these parameters, if it was one of fresh episodes.
+    pub fn confirmation(&self) -> Option<WeightsEvaluation> {
+        self.evaluation.filter(|evaluation| evaluation.confirmed)
+    }
+
     /// What it does not say and has to: what is played, or by whose policy.
     fn unnamed(&self) -> Option<&'static str> {
         [("environment", &self.environment), ("algorithm", &self.algorithm)]

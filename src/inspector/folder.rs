@@ -66,7 +66,7 @@ impl FolderReport {
             name: printable(&record.name),
             started: record.started.to_string(),
             supervisor_lives: !record.has_lost_its_supervisor(),
-            ended: record.finished.map(|end| (end.at.to_string(), printable(end.reason.lines().next().unwrap_or_default()))),
+            ended: record.finished.map(|end| (end.at.to_string(), printable(end.headline()))),
             metrics,
             rates,
             best_confirmed: best_confirmed(&folder.best_weights()),
@@ -97,7 +97,7 @@ fn rates_of_training(metrics: &Value, effort: &Value) -> Rates {
 /// The confirmation of the weights at `path`, with the keys of `evaluations.jsonl`; `None` if they are not confirmed.
 fn best_confirmed(path: &Path) -> Option<Value> {
     let metadata = PolicyWeights::load(path).ok()?.metadata;
-    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    let evaluation = metadata.confirmation()?;
     Some(json!({
         "version": metadata.parameter_version,
         "env_steps": metadata.environment_steps,

@@ -137,7 +137,7 @@ impl Progress {
             learned: slot.counters().get(Counter::Learned),
             products: slot.counters().get(Counter::Products),
             processor: time.map(|time| (pid, time.running)),
-            is_guest: slot.role().is_some_and(|(role, _)| role == Role::Guest),
+            is_guest: slot.plays(Role::Guest),
         }
     }
 }

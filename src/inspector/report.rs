@@ -290,7 +290,6 @@ fn printed(description: &Description) -> RunDescription {
 
 fn run(segment: &Segment, earlier: Option<&Look>, now: &Look) -> RunReport {
     let control = segment.control();
-    let lag_max = segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max();
     RunReport {
         state: control.run_state().name(),
         env_steps: control.env_steps().load(Ordering::Relaxed),
@@ -299,7 +298,7 @@ fn run(segment: &Segment, earlier: Option<&Look>, now: &Look) -> RunReport {
         rates: earlier.map_or_else(Rates::default, |earlier| now.run_rates(earlier)),
         supervisor_cores_used: earlier.and_then(|earlier| now.supervisor_cores_used(earlier)),
         policy_lag_mean: segment.processes().mean_policy_lag(),
-        policy_lag_max: lag_max.unwrap_or(0),
+        policy_lag_max: segment.processes().largest_policy_lag(),
         repairs: control.repairs().load(Ordering::Relaxed),
         repairing: control.gate().load(Ordering::Relaxed) != 0,
     }

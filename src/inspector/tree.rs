@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::replay::{Audit, Priority, SumTree};
 use crate::segment::Segment;
 use crate::segment::pidfd::is_alive;
-use crate::segment::processes::SlotState;
 use crate::sync::Ordering;
 
 /// The verdict of an audit.
@@ -82,7 +81,7 @@ struct Moment {
 
 impl Moment {
     fn of(segment: &Segment) -> Self {
-        let inside = segment.processes().iter().filter(|slot| slot.state() == SlotState::Live && slot.in_operation());
+        let inside = segment.processes().living().filter(|slot| slot.in_operation());
         let (working, died_inside): (Vec<_>, Vec<_>) = inside.partition(|slot| is_alive(slot.pid(), slot.start_time()));
         Self {
             working: working.len(),

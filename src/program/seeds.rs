@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
 use super::print::print;
+use crate::config::Loaded;
 use crate::config::schema::Resume;
-use crate::config::{ConfigErrors, Loaded};
 use crate::machine::Host;
 use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
@@ -53,9 +53,9 @@ impl Seeds {
     pub(crate) fn check(&self, loaded: &Loaded) -> Result<(), anyhow::Error> {
         if loaded.config.run.resume == Resume::Auto {
             let message = "several seeds always begin anew; set it to \"never\", and go on with one of them by `shoal resume FOLDER`";
-            return Err(SupervisorError::Config(ConfigErrors(vec![loaded.error_at("run.resume", message.into())])).into());
+            return Err(SupervisorError::from(loaded.error_at("run.resume", message.into())).into());
         }
-        Ok(loaded.check_folder_has_no_home().map_err(|error| SupervisorError::Config(ConfigErrors(vec![error])))?)
+        Ok(loaded.check_folder_has_no_home().map_err(SupervisorError::from)?)
     }
 
     /// Makes `loaded` the configuration of the first seed, of which alone a plan is made, and returns a note that

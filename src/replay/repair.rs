@@ -97,7 +97,6 @@ pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, 
 /// Nothing was done then.
 pub fn rebuild_sums(segment: &Segment) -> Result<bool, Vec<usize>> {
     // Mostly these looks decide, and they hold up nobody: a guest at work is outside every now and then.
-    let is_guest = |slot: &ProcessSlot<'_>| slot.role().is_some_and(|(role, _)| role == Role::Guest);
     let stands_still = |slot: ProcessSlot<'_>| {
         (0..LOOKS).all(|look| {
             if look > 0 {
@@ -106,7 +105,7 @@ pub fn rebuild_sums(segment: &Segment) -> Result<bool, Vec<usize>> {
             slot.in_operation()
         })
     };
-    if segment.processes().iter().filter(is_guest).any(stands_still) {
+    if segment.processes().iter().filter(|slot| slot.plays(Role::Guest)).any(stands_still) {
         return Err(Vec::new());
     }
     let _gate = ClosedGate::close(segment, None)?;

@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
 use crate::networks;
 use crate::segment::control::RunState;
-use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
 use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics};
 use rand::SeedableRng;
@@ -58,6 +58,11 @@ pub fn for_weights(kind: EvaluationKind, statistics: &ReturnStatistics) -> Optio
         episodes: statistics.episodes,
         confirmed: kind == EvaluationKind::Confirmation,
     })
+}
+
+/// The statistics of an evaluation, as far as weights tell them: [`for_weights`] the other way round.
+pub(super) fn statistics_of(evaluation: WeightsEvaluation) -> ReturnStatistics {
+    ReturnStatistics::of_interval(evaluation.episodes, evaluation.return_mean, evaluation.return_ci95_low)
 }
 
 /// Outcome of the episodes that were played, in the order of their ends.
@@ -219,10 +224,9 @@ impl<'a> Evaluator<'a> {
         let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
         let mut unsaved = None;
         let statistics = confirmation.statistics();
-        let of_best = |best: WeightsEvaluation| ReturnStatistics::of_interval(best.episodes, best.return_mean, best.return_ci95_low);
         let goal = run.config.run.stop_eval_return;
         confirmation.confirms_goal = self.attempts.proves_goal(&statistics, goal);
-        let best_would_confirm = self.best.is_some_and(|best| self.attempts.proves_goal(&of_best(best), goal));
+        let best_would_confirm = self.best.is_some_and(|best| self.attempts.proves_goal(&statistics_of(best), goal));
         self.attempts.decide(confirmation.confirms_goal);
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
@@ -322,8 +326,7 @@ fn is_called_off(run: &Run<'_>) -> bool {
 }
 
 fn learners_live(run: &Run<'_>) -> bool {
-    let is_learner = |slot: &ProcessSlot<'_>| matches!(slot.role(), Some((Role::Learner, _)));
-    run.segment.processes().iter().any(|slot| slot.state() == SlotState::Live && is_learner(&slot))
+    run.segment.processes().living().any(|slot| slot.plays(Role::Learner))
 }
 
 #[cfg(test)]

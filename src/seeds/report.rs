@@ -105,7 +105,7 @@ fn seed_of(run: &RunFolder) -> Option<u64> {
 fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
     let Ended { seed, started, succeeded, interrupted, killed_by } = ended;
     match (record, started) {
-        (Some(RunRecord { finished: Some(finished), .. }), _) => finished.reason.lines().next().unwrap_or_default().to_owned(),
+        (Some(RunRecord { finished: Some(finished), .. }), _) => finished.headline().to_owned(),
         // Another supervisor has gone on with the run.
         (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
         (_, Err(reason)) => format!("not started: {reason}"),
@@ -121,7 +121,7 @@ fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
 /// had seen, as the file of the weights says.
 fn best_confirmed(run: &RunFolder) -> Option<(f64, u64)> {
     let metadata = PolicyWeights::load(&run.best_weights()).ok()?.metadata;
-    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    let evaluation = metadata.confirmation()?;
     Some((evaluation.return_mean, metadata.environment_steps))
 }
 

@@ -130,11 +130,22 @@ impl<'a> ProcessTable<'a> {
         (0..self.slots).map(move |index| self.slot(index))
     }
 
+    /// The slots that a process occupies. Whether it has died since, only the kernel says.
+    pub fn living(self) -> impl Iterator<Item = ProcessSlot<'a>> {
+        self.iter().filter(|slot| slot.state() == SlotState::Live)
+    }
+
     /// Mean number of updates by which the parameters that acted were older than the newest ones when their rows were
     /// inserted; `None` before the first such row.
     pub fn mean_policy_lag(self) -> Option<f64> {
         let rows = self.total(Counter::LaggedRows);
         (rows > 0).then(|| self.total(Counter::PolicyLagSum) as f64 / rows as f64)
+    }
+
+    /// Most updates by which the parameters that acted were older than the newest ones when their rows were inserted; 0
+    /// before the first such row.
+    pub fn largest_policy_lag(self) -> u64 {
+        self.iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0)
     }
 
     /// A counter of all processes together. What is in the segment may be anything, so the sum stops at the largest.
@@ -270,6 +281,11 @@ impl<'a> ProcessSlot<'a> {
     pub fn role(self) -> Option<(Role, usize)> {
         let word = self.words[Self::ROLE].load(Ordering::Relaxed);
         Some((numbered(&Role::ALL, word & 0xff)?, usize::try_from(word >> 8).ok()?))
+    }
+
+    /// Whether the owner, or else the last one, plays `role`.
+    pub fn plays(self, role: Role) -> bool {
+        self.role().is_some_and(|(played, _)| played == role)
     }
 
     /// Restore role and number that the slot had in a run that goes on from a checkpoint: its next owner comes after

@@ -83,7 +83,7 @@ impl Sharing {
             return None;
         }
         drawing_places().try_fold(true, |all_left, place| match place.state() {
-            SlotState::Free => Some(all_left && (place.generation() == 0 || place.phase() == Some(Phase::Leaving))),
+            SlotState::Free => Some(all_left && (place.generation() == 0 || place.is_leaving())),
             // Perhaps it is about to draw.
             SlotState::Live if place.phase() != Some(Phase::Sample) => Some(false),
             SlotState::Reserved | SlotState::Live => None,

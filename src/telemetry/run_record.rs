@@ -58,6 +58,13 @@ pub struct Finished {
     pub summary: Value,
 }
 
+impl Finished {
+    /// The first line of the reason.
+    pub fn headline(&self) -> &str {
+        self.reason.lines().next().unwrap_or_default()
+    }
+}
+
 impl RunRecord {
     /// Whether the supervisor has exited.
     pub fn has_lost_its_supervisor(&self) -> bool {

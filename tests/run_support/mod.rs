@@ -475,8 +475,7 @@ impl Drop for Supervised {
 
 /// Numbers and process ids of those who play `role`.
 pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)> {
-    let live = segment.processes().iter().filter(|slot| slot.state() == shoal::segment::processes::SlotState::Live);
-    let found = live.filter_map(|slot| slot.role().map(|(found, number)| (found, number, slot.pid())));
+    let found = segment.processes().living().filter_map(|slot| slot.role().map(|(found, number)| (found, number, slot.pid())));
     found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use shoal::replay::{Audit, Batch, Replay, ReplayView, Sampler, Schema, StagingArea};
 use shoal::segment::description::Description;
-use shoal::segment::processes::{ProcessSlot, SlotState};
+use shoal::segment::processes::ProcessSlot;
 use shoal::segment::{Layout, Region, Segment, SegmentSizes, system};
 use shoal::sync::{AtomicU64, Ordering, wake_all};
 
@@ -98,7 +98,7 @@ impl Run {
     pub fn while_quiet<T>(&self, work: impl FnOnce() -> T) -> T {
         let gate = self.segment.control().gate();
         gate.store(1, Ordering::SeqCst);
-        super::wait_until(|| !self.segment.processes().iter().any(|slot| slot.state() == SlotState::Live && slot.in_operation()));
+        super::wait_until(|| !self.segment.processes().living().any(|slot| slot.in_operation()));
         let result = work();
         gate.store(0, Ordering::SeqCst);
         wake_all(gate);

@@ -9,7 +9,7 @@ use super::Run;
 use crate::algorithms::{Half, Halved, Learning};
 use crate::segment::float_board::FloatBoard;
 use crate::segment::layout::HALVES;
-use crate::segment::processes::{Phase, Role, SlotState};
+use crate::segment::processes::{Phase, Role};
 
 /// Swaps by which one half may be ahead of what it has heard of the other.
 const LEAD_SWAPS: u64 = 2;
@@ -71,11 +71,9 @@ impl<'a> OtherHalf<'a> {
 
     /// Whether the other half does not go on because it waits for new rows.
     pub(super) fn waits_for_rows(&self) -> bool {
-        let mut learners = self.run.segment.processes().iter().filter(|slot| slot.role().is_some_and(|(role, _)| role == Role::Learner));
         // What a half that is gone was doing last says nothing.
-        learners.any(|slot| {
-            slot.index() != self.run.process.index() && slot.state() == SlotState::Live && slot.phase() == Some(Phase::LimiterWait)
-        })
+        let mut learners = self.run.segment.processes().living().filter(|slot| slot.plays(Role::Learner));
+        learners.any(|slot| slot.index() != self.run.process.index() && slot.phase() == Some(Phase::LimiterWait))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
 use super::windows::Windows;
-use super::{Prepared, SupervisorError, refuse};
+use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
 use crate::config::fitted::{Found, start};
 use crate::config::schema::Exploration;
@@ -61,7 +61,7 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
             Rows::Fragments => "adaptation.most_actors and adaptation.most_environments",
         };
         let message = format!("at the upper ends of its ranges, which {keys} limit, {ends}: {}", problems.join("; "));
-        return Err(refuse(loaded.error_at("adaptation.enabled", message)));
+        return Err(loaded.error_at("adaptation.enabled", message).into());
     }
     // The run then stays the same if it goes on, or is started again, on a machine with other cores.
     let table = &mut loaded.config.adaptation;

@@ -14,7 +14,7 @@ use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::metrics::Report;
-use crate::segment::processes::{Role, SlotState};
+use crate::segment::processes::Role;
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
 use crate::sync::Ordering;
 use crate::telemetry::{
@@ -182,7 +182,7 @@ impl Observer {
             beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
-            policy_lag_max: segment.processes().iter().map(|slot| slot.counters().get(Counter::PolicyLagMax)).max().unwrap_or(0),
+            policy_lag_max: segment.processes().largest_policy_lag(),
             actor_time: self.actor_time(segment),
             learner_time: self.learner_time(segment),
             evaluator_processor_s: processor_s.evaluator,
@@ -252,7 +252,7 @@ impl Observer {
 
     fn count_processes(&self, segment: &Segment, now: &mut Snapshot) {
         (now.actors, now.attached, now.learners) = (0, 0, 0);
-        for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Live) {
+        for slot in segment.processes().living() {
             match slot.role() {
                 Some((Role::Actor, _)) => now.actors += 1,
                 Some((Role::AttachedActor, _)) => {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 
 use super::resumption::run_name;
-use super::{Plan, Prepared, Resumption, SupervisorError, refuse};
+use super::{Plan, Prepared, Resumption, SupervisorError};
 use crate::checkpoint::free_bytes;
 use crate::config::{Config, Resume};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
@@ -68,7 +68,7 @@ impl Prepared {
     /// Whether something can be made where the run's files will be: if it goes on, in the `existing` folder and among the charts beside it.
     fn check_run_folder(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
         let Some(folder) = existing else {
-            self.loaded.check_folder_has_no_home().map_err(refuse)?;
+            self.loaded.check_folder_has_no_home()?;
             let root = self.run_root();
             if !root.is_dir() {
                 return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", root.display())));
@@ -125,7 +125,7 @@ impl Prepared {
 
     fn refuse_folder(&self, message: String) -> SupervisorError {
         let advice = if self.loaded.is_set("run.folder") { "" } else { " (--set run.folder=PATH)" };
-        refuse(self.loaded.error_at("run.folder", format!("{message}{advice}")))
+        self.loaded.error_at("run.folder", format!("{message}{advice}")).into()
     }
 
     /// Whether videos can be made as they are wanted.
@@ -133,7 +133,7 @@ impl Prepared {
         let visualizer = &self.loaded.config.visualizer;
         let makes_videos = visualizer.enabled && visualizer.video_interval_s.is_some();
         let checked = if makes_videos { video::check_ending(visualizer.video_format.ending()) } else { Ok(()) };
-        checked.map_err(|error| refuse(self.loaded.error_at("visualizer.video_format", error.to_string())))
+        checked.map_err(|error| self.loaded.error_at("visualizer.video_format", error.to_string()).into())
     }
 
     /// One reset and one step of an environment that Python does not step; those in Python were tried when they were described.
@@ -154,7 +154,7 @@ impl Prepared {
             }
         };
         in_a_child(request.patience, || try_out().map_err(|error| error.to_string()))?
-            .map_err(|message| refuse(self.loaded.error_at("environment.id", message)))
+            .map_err(|message| self.loaded.error_at("environment.id", message).into())
     }
 
     /// Build the learners' networks where they will be.
@@ -164,7 +164,7 @@ impl Prepared {
         let key = if lacks_engine(config) { "network.engine" } else { "learner.device" };
         // CUDA may take as long as it likes.
         (0..config.learner.devices().len()).try_for_each(|number| {
-            in_a_child(Duration::MAX, || build(number))?.map_err(|message| refuse(self.loaded.error_at(key, message)))
+            in_a_child(Duration::MAX, || build(number))?.map_err(|message| self.loaded.error_at(key, message).into())
         })
     }
 }

@@ -113,7 +113,7 @@ impl Salvage<'_> {
         if !self.repair(segment) {
             return Err("a process stands still in the middle of its replay".into());
         }
-        if let Some(guest) = living(segment).next() {
+        if let Some(guest) = living_by_kernel(segment).next() {
             return Err(format!("process {} still uses its replay", guest.pid()));
         }
         // A supervisor that ends by an error has removed the name of the segment.
@@ -146,11 +146,11 @@ impl Salvage<'_> {
     /// Repair after every process that has died or left, as the supervisor does. Stops at the first repair that is
     /// not possible; returns whether all were.
     fn repair(&self, segment: &Segment) -> bool {
-        let is_guest = |&slot: &usize| segment.processes().slot(slot).role().is_some_and(|(role, _)| role == Role::Guest);
+        let is_guest = |&slot: &usize| segment.processes().slot(slot).plays(Role::Guest);
         // A process that announces that it leaves wakes nobody: the supervisor may have died before it saw the guest off.
         let left_by = |slot: ProcessSlot<'_>| {
             let owner = slot.owner();
-            (owner.state() == SlotState::Live && is_guest(&slot.index()) && slot.is_leaving()).then_some(owner)
+            (owner.state() == SlotState::Live && slot.plays(Role::Guest) && slot.is_leaving()).then_some(owner)
         };
         let mut gone = segment.processes().iter().filter_map(|slot| Some((slot, slot.dead_owner().or_else(|| left_by(slot))?)));
         let mut standing_still = Vec::new();
@@ -197,14 +197,14 @@ impl Salvage<'_> {
 }
 
 /// Slots whose process is alive according to the kernel. An id that no process can have means a damaged slot.
-fn living(segment: &Segment) -> impl Iterator<Item = ProcessSlot<'_>> {
+fn living_by_kernel(segment: &Segment) -> impl Iterator<Item = ProcessSlot<'_>> {
     let is_possible = |slot: &ProcessSlot<'_>| i32::try_from(slot.pid()).is_ok_and(|pid| pid > 0);
-    segment.processes().iter().filter(move |slot| slot.state() == SlotState::Live && is_possible(slot) && slot.dead_owner().is_none())
+    segment.processes().living().filter(move |slot| is_possible(slot) && slot.dead_owner().is_none())
 }
 
 /// Wait for the processes of the run, and kill those that take too long. Guests are neither killed nor waited for.
 pub(super) fn wait_for_everybody(segment: &Segment) {
-    let ours = || living(segment).filter(|slot| slot.role().is_some_and(|(role, _)| role != Role::Guest));
+    let ours = || living_by_kernel(segment).filter(|slot| slot.role().is_some_and(|(role, _)| role != Role::Guest));
     let wait = || {
         let deadline = Instant::now() + PATIENCE;
         while ours().next().is_some() && Instant::now() < deadline {

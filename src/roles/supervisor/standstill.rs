@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::hang::silence;
 use super::watch::Watched;
 use crate::segment::Segment;
-use crate::segment::processes::{Phase, ProcessSlot, Role, SlotState};
+use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::Ordering;
 
 /// The shortest time after which a run is said to stand still.
@@ -110,7 +110,7 @@ impl Watched {
 /// What everybody does, phase by phase, and what can be done about it.
 fn explain(segment: &Segment) -> String {
     let mut phases: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for slot in segment.processes().iter().filter(|slot| slot.state() == SlotState::Live) {
+    for slot in segment.processes().living() {
         let (Some((role, number)), Some(phase)) = (slot.role(), slot.phase()) else { continue };
         phases.entry(phase.name()).or_default().push(format!("{} {number} (pid {})", role.name(), slot.pid()));
     }

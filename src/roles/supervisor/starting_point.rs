@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{Prepared, SupervisorError, refuse};
+use super::{Prepared, SupervisorError};
 use crate::checkpoint::{CheckpointError, Checkpoints, Learned, RunCheckpoint};
 use crate::config::schema::Split;
 use crate::config::{Config, Loaded, Resume, settings_to_begin_with};
@@ -145,7 +145,7 @@ fn checkpoint_at(path: &Path) -> Result<PathBuf, StartError> {
 }
 
 fn about_start(loaded: &Loaded, error: &StartError) -> SupervisorError {
-    refuse(loaded.error_at("run.start_from", error.to_string()))
+    loaded.error_at("run.start_from", error.to_string()).into()
 }
 
 impl Prepared {

@@ -8,7 +8,7 @@ use crate::checkpoint::{PolicySaver, PolicySpaces, PolicyWeights, WeightsMetadat
 use crate::config::Config;
 use crate::roles::evaluator;
 use crate::segment::Segment;
-use crate::telemetry::{EvaluatedWeights, EvaluationKind, Remembered, ReturnStatistics, RunFolder, Sinks};
+use crate::telemetry::{EvaluatedWeights, EvaluationKind, Remembered, RunFolder, Sinks};
 
 /// How long the end of a run waits for room on the disk.
 pub(super) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -83,12 +83,12 @@ pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64)
 
 /// The weights that `metadata` was written beside, if they are confirmed.
 fn confirmed(metadata: &WeightsMetadata) -> Option<EvaluatedWeights> {
-    let evaluation = metadata.evaluation.filter(|evaluation| evaluation.confirmed)?;
+    let evaluation = metadata.confirmation()?;
     Some(EvaluatedWeights {
         version: metadata.parameter_version,
         env_steps: metadata.environment_steps,
         kind: EvaluationKind::Confirmation,
-        statistics: ReturnStatistics::of_interval(evaluation.episodes, evaluation.return_mean, evaluation.return_ci95_low),
+        statistics: evaluator::statistics_of(evaluation),
     })
 }
 

@@ -121,9 +121,9 @@ impl KeptRun {
             folder.give_back();
             let record = folder.record()?;
             return Err(if record.has_lost_its_supervisor() {
-                ResumeError::not_kept(path, &record)
+                ResumeError::not_kept(folder, &record)
             } else {
-                ResumeError::Running { folder: path, pid: record.supervisor_pid }
+                ResumeError::running(folder, &record)
             });
         }
         // Nobody else uses the tree now, so that no change can be under way.

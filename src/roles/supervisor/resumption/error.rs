@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::checkpoint::CheckpointError;
 use crate::shell::word;
-use crate::telemetry::{RunRecord, TelemetryError};
+use crate::telemetry::{RunFolder, RunRecord, TelemetryError};
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
@@ -191,11 +191,17 @@ pub enum ResumeError {
 }
 
 impl ResumeError {
+    /// The run in `folder`, which has this `record`, is under way.
+    pub(super) fn running(folder: &RunFolder, record: &RunRecord) -> Self {
+        Self::Running { folder: folder.path().into(), pid: record.supervisor_pid }
+    }
+
     /// Why the run in `folder`, which has this `record` and is not kept in memory, cannot be adopted.
-    pub(super) fn not_kept(folder: PathBuf, record: &RunRecord) -> Self {
+    pub(super) fn not_kept(folder: &RunFolder, record: &RunRecord) -> Self {
+        let path = folder.path().into();
         match &record.finished {
-            Some(finished) => Self::Ended { folder, reason: finished.reason.lines().next().unwrap_or_default().into() },
-            None => Self::NotKept { folder },
+            Some(finished) => Self::Ended { folder: path, reason: finished.headline().into() },
+            None => Self::NotKept { folder: path },
         }
     }
 }

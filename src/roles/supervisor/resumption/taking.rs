@@ -12,41 +12,56 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Time between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// The wait for others to leave the folder of a run.
+struct Wait<'a> {
+    deadline: Instant,
+    has_said: bool,
+    say: &'a dyn Fn(&str),
+}
+
+impl<'a> Wait<'a> {
+    fn begin(say: &'a dyn Fn(&str)) -> Self {
+        Self { deadline: Instant::now() + PATIENCE, has_said: false, say }
+    }
+
+    /// Wait for a moment. `what` is waited for is said the first time.
+    fn rest(&mut self, folder: &RunFolder, what: &str) -> Result<(), ResumeError> {
+        if Instant::now() >= self.deadline {
+            return Err(ResumeError::Taken { folder: folder.path().into() });
+        }
+        if !std::mem::replace(&mut self.has_said, true) {
+            (self.say)(what);
+        }
+        std::thread::sleep(PAUSE);
+        Ok(())
+    }
+}
+
 /// The run in `folder` as a process keeps it in memory. Waits if the sentinel of its killed supervisor has not come
 /// to that yet.
 pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<KeptRun, ResumeError> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut has_said = false;
+    let mut wait = Wait::begin(say);
     loop {
         if let Some(kept) = KeptRun::of(folder)? {
             return Ok(kept);
         }
         let record = folder.record()?;
-        let path = folder.path().into();
-        let pid = record.supervisor_pid;
         if record.finished.is_none() && !record.has_lost_its_supervisor() {
-            return Err(ResumeError::Running { folder: path, pid });
+            return Err(ResumeError::running(folder, &record));
         }
         if folder.take()? {
             folder.give_back();
             // A keeper may have come between the look and the lock.
-            return KeptRun::of(folder)?.ok_or_else(|| ResumeError::not_kept(path, &record));
+            return KeptRun::of(folder)?.ok_or_else(|| ResumeError::not_kept(folder, &record));
         }
-        if Instant::now() >= deadline {
-            return Err(ResumeError::Taken { folder: path });
-        }
-        if !std::mem::replace(&mut has_said, true) {
-            say("its supervisor was killed: waiting for everybody to leave");
-        }
-        std::thread::sleep(PAUSE);
+        wait.rest(folder, "its supervisor was killed: waiting for everybody to leave")?;
     }
 }
 
 /// Take the folder of a run that has ended. Waits if the sentinel of its killed supervisor has not written yet what
 /// was there.
 pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut has_said = false;
+    let mut wait = Wait::begin(say);
     let mut has_asked = false;
     loop {
         let kept = KeptRun::of(folder)?;
@@ -70,23 +85,18 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
         }
         let record = folder.record()?;
         if !record.has_lost_its_supervisor() {
-            return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
+            return Err(ResumeError::running(folder, &record));
         }
-        if Instant::now() >= deadline {
-            return Err(ResumeError::Taken { folder: folder.path().into() });
-        }
-        if !std::mem::replace(&mut has_said, true) {
-            say(match kept {
-                Some(_) => "it is kept in memory: waiting for it to be written to the disk",
-                None => "its supervisor was killed: waiting for what was there to be on the disk",
-            });
-        }
-        std::thread::sleep(PAUSE);
+        let what = match kept {
+            Some(_) => "it is kept in memory: waiting for it to be written to the disk",
+            None => "its supervisor was killed: waiting for what was there to be on the disk",
+        };
+        wait.rest(folder, what)?;
     }
     // If the file system has no locks, only its process says whether the run is under way.
     let record = folder.record()?;
     if !folder.is_locked() && record.finished.is_none() && !record.has_lost_its_supervisor() {
-        return Err(ResumeError::Running { folder: folder.path().into(), pid: record.supervisor_pid });
+        return Err(ResumeError::running(folder, &record));
     }
     Ok(())
 }

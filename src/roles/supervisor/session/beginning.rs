@@ -46,19 +46,14 @@ impl Session {
         system::handle_stop_signals()?;
         system::keep_freed_memory();
         settle_size_of_messages()?;
-        let kept = match &mut resumption {
-            None => None,
-            Some(resumption) => claim(resumption, &mut prepared)?,
-        };
-        let (resumption, is_adopted) = (resumption.as_ref(), kept.is_some());
-        let starting_point = if resumption.is_none() { prepared.starting_point()? } else { None };
+        let origin = Origin::claim(resumption.as_mut(), &mut prepared)?;
+        let (from, is_adopted) = (origin.describe(), matches!(origin, Origin::Earlier(_, Some(_))));
         let registry = Registry::open()?;
         // Again, since a plan that found no registry has removed nothing.
         plan.swept.extend(registry.sweep());
         let removals = plan.removals();
         registry.check_free(std::process::id())?;
-        let from = resumption.map(Resumption::describe).or(starting_point.as_ref().map(StartingPoint::describe));
-        let mut session = Self::allocate(prepared, plan, console, resumption, kept, starting_point, &registry)?;
+        let mut session = Self::allocate(prepared, plan, console, origin, &registry)?;
         session.tell_beginnings(from, &removals);
         session.limit = ProductsLimit::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
@@ -89,12 +84,11 @@ impl Session {
         prepared: Prepared,
         mut plan: Plan,
         console: Console,
-        resumption: Option<&Resumption>,
-        kept: Option<KeptRun>,
-        starting_point: Option<StartingPoint>,
+        origin: Origin<'_>,
         registry: &Registry,
     ) -> Result<Self, SupervisorError> {
         let config = &prepared.loaded.config;
+        let resumption = if let Origin::Earlier(resumption, _) = origin { Some(resumption) } else { None };
         let mut folder = match resumption {
             None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
@@ -104,11 +98,7 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, &folder);
-        let segment = segment_for(&prepared, &plan, &description, kept)?;
-        // Gone afterwards, or every process that is forked would have what was read.
-        if let Some(point) = starting_point {
-            point.put_into(&segment, &prepared.loaded)?;
-        }
+        let segment = origin.segment(&prepared, &plan, &description)?;
         // How an earlier life ended, and by what it went.
         let before = resumption.and_then(|_| folder.settings().ok());
         let allocated = Allocated { prepared: &prepared, plan: &plan, resumption, segment: &segment, description: &description };
@@ -202,13 +192,52 @@ fn settle_size_of_messages() -> Result<(), SupervisorError> {
     Ok(())
 }
 
-/// Claim the run that goes on, and count its seconds on. Returns the memory in which it was kept, if it is adopted.
-fn claim(resumption: &mut Resumption, prepared: &mut Prepared) -> Result<Option<KeptRun>, SupervisorError> {
-    resumption.claim(prepared.algorithm().schema())?;
-    // Its records say with what it began, whatever another run would begin with.
-    prepared.loaded.config.run.start_from = resumption.started_from();
-    prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
-    Ok(resumption.take_kept())
+/// What a run begins from.
+enum Origin<'a> {
+    /// Nothing, or what another run has learned.
+    New(Option<StartingPoint>),
+    /// An earlier life of the run, and the memory in which it was kept if it is adopted.
+    Earlier(&'a Resumption, Option<KeptRun>),
+}
+
+impl<'a> Origin<'a> {
+    /// Claim the run that goes on, and count its seconds on; of a new one, read what it begins with.
+    fn claim(resumption: Option<&'a mut Resumption>, prepared: &mut Prepared) -> Result<Self, SupervisorError> {
+        let Some(resumption) = resumption else { return Ok(Self::New(prepared.starting_point()?)) };
+        resumption.claim(prepared.algorithm().schema())?;
+        // Its records say with what it began, whatever another run would begin with.
+        prepared.loaded.config.run.start_from = resumption.started_from();
+        prepared.started = prepared.started.checked_sub(resumption.elapsed()).unwrap_or(prepared.started);
+        let kept = resumption.take_kept();
+        Ok(Self::Earlier(resumption, kept))
+    }
+
+    /// For people: what it begins from, if that is something.
+    fn describe(&self) -> Option<String> {
+        match self {
+            Self::New(point) => point.as_ref().map(StartingPoint::describe),
+            Self::Earlier(resumption, _) => Some(resumption.describe()),
+        }
+    }
+
+    /// The memory of the run that `description` describes, new or kept, and in it all that the run begins from.
+    fn segment(self, prepared: &Prepared, plan: &Plan, description: &Description) -> Result<Segment, SupervisorError> {
+        let huge_pages = prepared.loaded.config.machine.huge_pages;
+        let create = || Segment::create(plan.layout.clone(), description, huge_pages);
+        match self {
+            Self::New(point) => {
+                let segment = create()?;
+                // Gone afterwards, or every process that is forked would have what was read.
+                point.map_or(Ok(()), |point| point.put_into(&segment, &prepared.loaded))?;
+                Ok(segment)
+            }
+            Self::Earlier(resumption, kept) => {
+                let segment = kept.map_or_else(create, |kept| kept.take_over(description, huge_pages))?;
+                resumption.restore(&segment, prepared.algorithm(), plan)?;
+                Ok(segment)
+            }
+        }
+    }
 }
 
 fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
@@ -222,15 +251,6 @@ fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
         algorithm: prepared.algorithm().name().into(),
         fields: prepared.algorithm().schema().describe(),
         metrics: prepared.algorithm().metrics().iter().map(Into::into).collect(),
-    }
-}
-
-/// The segment of the run that `description` describes: a new one, or the one in which it was `kept`.
-fn segment_for(prepared: &Prepared, plan: &Plan, description: &Description, kept: Option<KeptRun>) -> Result<Segment, SupervisorError> {
-    let huge_pages = prepared.loaded.config.machine.huge_pages;
-    match kept {
-        None => Ok(Segment::create(plan.layout.clone(), description, huge_pages)?),
-        Some(kept) => Ok(kept.take_over(description, huge_pages)?),
     }
 }
 
@@ -264,12 +284,11 @@ struct Open {
 }
 
 impl Allocated<'_> {
-    /// Put back what the run goes on from, announce it, and open its records in its `folder`.
+    /// Announce the run, and open its records in its `folder`.
     fn open(self, folder: &mut RunFolder, console: Console, registry: &Registry) -> Result<Open, SupervisorError> {
         let config = &self.prepared.loaded.config;
         let checkpoints = CheckpointWriter::new(config, folder);
-        if let Some(resumption) = self.resumption {
-            resumption.restore(self.segment, self.prepared.algorithm(), self.plan)?;
+        if self.resumption.is_some() {
             folder.go_on(&config.to_toml())?;
         }
         let salvage = checkpoints.is_enabled().then_some(Salvage { prepared: self.prepared, folder });

@@ -11,7 +11,7 @@ use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, rebuild_sums, repair_beside};
 use crate::segment::control::RunState;
-use crate::segment::processes::{Phase, Role};
+use crate::segment::processes::Role;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
@@ -100,7 +100,7 @@ impl Session {
         let slot = self.segment.processes().slot(planned.slot);
         let (how, details) = death.describe(&slot.last_words());
         let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
-        let was_leaving = slot.phase() == Some(Phase::Leaving);
+        let was_leaving = slot.is_leaving();
         let is_own_fault = death.is_own_fault() || death.ending.is_orderly() && !was_leaving;
         let has_made_progress = self.watched[index].has_reported || has_made_progress(planned.role, work, death.setting);
         // What kills a process that works, such as want of memory, is still given time to pass, and a setting on trial

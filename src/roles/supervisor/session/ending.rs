@@ -11,7 +11,6 @@ use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;
 use crate::segment::control::RunState;
-use crate::segment::processes::Phase;
 use crate::segment::system;
 use crate::telemetry::StopReason;
 
@@ -66,7 +65,7 @@ impl Session {
             }
             for watched in &mut self.watched {
                 let slot = self.segment.processes().slot(watched.planned.slot);
-                let closing = (slot.phase() == Some(Phase::Leaving)).then(|| silence(slot));
+                let closing = slot.is_leaving().then(|| silence(slot));
                 match leaving.signal(watched.planned.role, closing, now) {
                     Some(Signal::SIGKILL) => watched.kill_as_late(),
                     Some(signal) => watched.signal(signal),
@@ -84,7 +83,7 @@ impl Session {
             self.keep_up();
             let living = || self.watched.iter().filter(|watched| watched.living.is_some());
             let evaluates = |watched: &Watched| {
-                let is_closing = self.segment.processes().slot(watched.planned.slot).phase() == Some(Phase::Leaving);
+                let is_closing = self.segment.processes().slot(watched.planned.slot).is_leaving();
                 watched.planned.role.evaluates() && !is_closing
             };
             let are_evaluators = living().count() > 0 && living().all(evaluates);

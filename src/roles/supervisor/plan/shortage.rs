@@ -3,37 +3,23 @@
 
 use indicatif::BinaryBytes;
 
-use crate::config::{Config, Rows};
-use crate::segment::{Layout, Region};
+use super::Plan;
+use crate::config::Rows;
+use crate::segment::Region;
 
-/// A run whose segment does not fit.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shortage<'a> {
-    /// The configuration that the run begins with.
-    pub(super) config: &'a Config,
-    /// Where everything would lie.
-    pub(super) layout: &'a Layout,
-    /// Frames that the smallest replay would have.
-    pub(super) least_frames: usize,
-    /// Whether the run fits itself to the machine.
-    pub(super) is_fitted: bool,
-    /// Whether the run goes on, with what a checkpoint holds.
-    pub(super) goes_on: bool,
-    /// Bytes that the segment may take.
-    pub(super) available: usize,
-}
-
-impl Shortage<'_> {
-    /// What to lower if `fitting` rows are the most that fit. It is `None` if not even the smallest replay fits.
-    pub(super) fn advice(self, fitting: Option<usize>) -> String {
-        if self.available == 0 {
+impl Plan {
+    /// What to lower so that the segment takes no more than `available` bytes.
+    pub(super) fn advice(&self, available: usize) -> String {
+        if available == 0 {
             return "no run is small enough (`shoal inspect` lists the runs that have memory here)".into();
         }
+        // `None` if not even the smallest replay fits.
+        let fitting = self.layout.sizes().largest_capacity(available, |capacity| self.frames(capacity));
         match (self.config.rows(), fitting) {
             (Rows::Transitions, _) if self.goes_on => {
-                self.beside_what_stays("replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
+                self.beside_what_stays(available, "replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
             }
-            (Rows::Fragments, None) if self.goes_on => self.beside_what_stays("fragments.length_steps", &[]),
+            (Rows::Fragments, None) if self.goes_on => self.beside_what_stays(available, "fragments.length_steps", &[]),
             (_, None) => self.beside_the_replay(),
             (Rows::Transitions, Some(most)) => self.fewer_transitions(most),
             (Rows::Fragments, Some(most)) => self.fewer_fragments(most),
@@ -41,10 +27,10 @@ impl Shortage<'_> {
     }
 
     /// Advice to lower the capacity to `most` transitions, and with it whatever asks for more than that.
-    fn fewer_transitions(self, most: usize) -> String {
-        let config = self.config;
+    fn fewer_transitions(&self, most: usize) -> String {
+        let config = &self.config;
         let mut advice = lower("replay.capacity", self.layout.sizes().capacity, most);
-        let largest_batch = config.adaptation.largest_batch.filter(|_| self.is_fitted).unwrap_or(0);
+        let largest_batch = config.adaptation.largest_batch.filter(|_| self.ranges.is_some()).unwrap_or(0);
         let wanted = [
             ("replay.min_size", config.replay.min_size),
             ("learner.batch_size", config.learner.batch_size),
@@ -65,8 +51,8 @@ impl Shortage<'_> {
 
     /// Advice to have `most` fragments. If those are too few for a batch and for what the actors complete at once:
     /// to lower these.
-    fn fewer_fragments(self, most: usize) -> String {
-        let config = self.config;
+    fn fewer_fragments(&self, most: usize) -> String {
+        let config = &self.config;
         let capacity = self.layout.sizes().capacity;
         let (key, others, least) = match config.retained_fragments() {
             0 => ("fragments.capacity", 0, config.least_fragments()),
@@ -80,16 +66,16 @@ impl Shortage<'_> {
         format!("lower learner.batch_size, {length}{} or actor.attach_slots", self.keys_of_actors())
     }
 
-    /// Advice for a run that goes on: its networks and its value of `key` stay as they are, and with these the
-    /// regions `rows`.
-    fn beside_what_stays(self, key: &str, rows: &[Region]) -> String {
+    /// Advice for a run that goes on and may take `available` bytes: its networks and its value of `key` stay as they
+    /// are, and with these the regions `rows`.
+    fn beside_what_stays(&self, available: usize, key: &str, rows: &[Region]) -> String {
         let stays = format!("a run that goes on keeps its {key} and its networks");
         let sizes = self.layout.sizes();
         let regions = rows.iter().chain(&[Region::Parameters, Region::LearnerState, Region::Halves]);
         let bytes: usize = regions.map(|&region| self.layout.section(region).length_bytes).sum();
         // If the number of frames follows from the environments, these cannot be fewer either.
-        let frames_stay = sizes.frames > 0 && sizes.frames == self.least_frames;
-        if bytes > self.available || frames_stay {
+        let frames_stay = sizes.frames > 0 && sizes.frames == self.frames(0);
+        if bytes > available || frames_stay {
             let size = BinaryBytes(bytes as u64);
             return format!(
                 "have it go on where more is free (`shoal inspect` lists the runs that have memory here): {stays}, which take {size}"
@@ -99,10 +85,10 @@ impl Shortage<'_> {
     }
 
     /// Advice if no replay is small enough: the keys that the largest of the other regions follows from.
-    fn beside_the_replay(self) -> String {
+    fn beside_the_replay(&self) -> String {
         let others = self.layout.sections().iter().filter(|section| !matches!(section.region, Region::Tree | Region::Store));
         let sizes = others.map(|section| match section.region {
-            Region::Frames => (Region::Frames, 8 * self.least_frames * self.layout.sizes().frame_slot_words()),
+            Region::Frames => (Region::Frames, 8 * self.frames(0) * self.layout.sizes().frame_slot_words()),
             region => (region, section.length_bytes),
         });
         let (largest, bytes) = sizes.max_by_key(|&(_, bytes)| bytes).expect("a layout has regions");
@@ -123,9 +109,14 @@ impl Shortage<'_> {
         format!("{remedy}: not even the smallest replay fits, since the region {name} takes {size}")
     }
 
+    /// The keys by which there are fewer actors at most, however many environments each of them has.
+    pub(super) fn keys_of_processes(&self) -> &'static str {
+        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
+    }
+
     /// The keys by which there are fewer actors and environments at most.
-    fn keys_of_actors(self) -> &'static str {
-        if self.is_fitted {
+    fn keys_of_actors(&self) -> &'static str {
+        if self.ranges.is_some() {
             "adaptation.most_actors, adaptation.most_environments (and where a run begins with as many, actor.count, actor.environments)"
         } else {
             "actor.count, actor.environments"
@@ -133,12 +124,12 @@ impl Shortage<'_> {
     }
 
     /// The keys by which fewer transitions are written at once.
-    fn keys_of_flushes(self) -> String {
+    fn keys_of_flushes(&self) -> String {
         format!("{}, actor.attach_slots, actor.flush_transitions or algorithm.n_step", self.keys_of_actors())
     }
 
     /// The keys that the number of parameters follows from.
-    fn keys_of_networks(self) -> String {
+    fn keys_of_networks(&self) -> String {
         let auto_encoder = &self.config.auto_encoder;
         let latent = (auto_encoder.coefficient > 0.0).then(|| format!(" or auto_encoder.latent from {}", auto_encoder.latent));
         format!("network.hidden{}", latent.unwrap_or_default())
@@ -152,10 +143,11 @@ fn lower(key: &str, capacity: usize, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Beginning, Plan};
+    use super::super::Beginning;
     use super::*;
     use crate::adaptation::{Range, Ranges};
     use crate::algorithms::registry;
+    use crate::config::Config;
     use crate::environments::{self, EnvironmentSpec, ObservationSpace};
     use crate::machine::memory::{Budget, Limit};
 

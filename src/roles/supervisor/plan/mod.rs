@@ -1,6 +1,8 @@
 //! The plan of a run: which processes, on which cores, and how many bytes where. Made, printed and checked before
 //! anything starts.
 
+mod shortage;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -9,7 +11,6 @@ use thiserror::Error;
 
 use super::neighbours::Neighbour;
 use super::remarks::{fragments_that_wait, remarks};
-use super::shortage::Shortage;
 use super::slots::{PlannedProcess, Slots};
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, Half};
@@ -266,28 +267,16 @@ impl Plan {
     pub fn check(&self, budget: &Budget) -> Result<(), PlanError> {
         let Err(over) = budget.check(self.layout.total_bytes() as u64) else { return Ok(()) };
         let available = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
-        let config = &self.config;
-        let sizes = self.layout.sizes();
-        let frames = |capacity| frames(config, sizes.stagers, self.stack, capacity);
-        let shortage = Shortage {
-            config,
-            layout: &self.layout,
-            least_frames: frames(0),
-            is_fitted: self.ranges.is_some(),
-            goes_on: self.goes_on,
-            available,
-        };
-        let fitting = sizes.largest_capacity(available, frames);
-        let mut advice = shortage.advice(fitting);
+        let mut advice = self.advice(available);
         if let Some(warning) = &self.warning {
             advice += &format!("; {warning}");
         }
         Err(PlanError::Memory { over, advice })
     }
 
-    /// The keys by which there are fewer actors at most, however many environments each of them has.
-    fn keys_of_processes(&self) -> &'static str {
-        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
+    /// Frames that a replay of `capacity` rows would need.
+    fn frames(&self, capacity: usize) -> usize {
+        frames(&self.config, self.layout.sizes().stagers, self.stack, capacity)
     }
 
     /// Processes of one role with the same cores, for people.

@@ -1,0 +1,355 @@
+//! A run that can start: all that its configuration names is found and fits together. Of that it makes the plan.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use indicatif::BinaryBytes;
+
+use super::neighbours::neighbours;
+use super::plan::Beginning;
+use super::{Plan, PlanError, Resumption, RunOutcome, Session, SupervisorError, fitting, remarks, starting_point};
+use crate::adaptation::Ranges;
+use crate::algorithms::{Algorithm, AlgorithmError};
+use crate::catalogue::Catalogue;
+use crate::config::fitted::{self, Found};
+use crate::config::schema::{AlgorithmConfig, MOST_NAME_CHARACTERS, Split};
+use crate::config::{Config, ConfigError, Difference, Loaded, Rows};
+use crate::environments::{EnvironmentError, EnvironmentSpec, Examined, Moment};
+use crate::experience::fragment::FragmentShape;
+use crate::machine::memory::Budget;
+use crate::machine::{Machine, cores};
+use crate::networks;
+use crate::rendezvous::Registry;
+use crate::roles::environments;
+use crate::segment::layout::MAX_TRANSITION_WORDS;
+use crate::telemetry::{self, Console, fault_of};
+
+/// The keys of the arguments of an environment, and of those with which the agent is evaluated and shown.
+const KEYWORD_ARGUMENTS: &str = "environment.keyword_arguments";
+const EVALUATION_ARGUMENTS: &str = "environment.evaluation_arguments";
+
+/// How long the kernel may take to free the memory of a killed run that goes on, and the time between two looks.
+const FREEING_PATIENCE: Duration = Duration::from_secs(5);
+const FREEING_PAUSE: Duration = Duration::from_millis(50);
+
+/// A run that can start: the configuration with the environment and the algorithm that it names.
+pub struct Prepared {
+    /// The configuration.
+    pub loaded: Loaded,
+    /// What the program knows by name.
+    pub catalogue: Catalogue,
+    /// The environment's facts.
+    pub environment: EnvironmentSpec,
+    /// Steps after which an episode is truncated where the agent is evaluated, by the environment itself; `None` if there is no limit.
+    pub(super) evaluation_limit_steps: Option<u32>,
+    /// Names and versions of the software that the environment runs on; nothing for native ones.
+    pub software: Vec<(String, String)>,
+    /// What was strange about the environment when it was tried.
+    remark_on_environment: Option<String>,
+    /// The algorithm, with room for all that the run may become, built for each device that `learner.device` names.
+    algorithms: Vec<Box<dyn Algorithm>>,
+    /// The configuration that memory is planned for, where the run may become larger than it begins.
+    planned: Config,
+    /// What is tried to fit the run to the machine.
+    pub(super) ranges: Option<Ranges>,
+    /// Since when the run counts its seconds.
+    pub started: Instant,
+}
+
+impl Prepared {
+    /// Look up in `catalogue` what `loaded` names. What is wrong is reported with its place in the file.
+    ///
+    /// # Errors
+    /// The environment or the algorithm is unknown, does not work here, or does not fit the rest of the configuration.
+    pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
+        let started = Instant::now();
+        Self::resolve(&mut loaded)?;
+        let examined =
+            catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
+        catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
+        let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
+        let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
+        let for_evaluation = examine_for_evaluation(&loaded, catalogue, &environment)?;
+        let evaluation_limit_steps = for_evaluation.as_ref().unwrap_or(&examined).spec.time_limit_steps;
+        let ranges = fitting::ranges(&loaded.config, cores::usable_now());
+        let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
+        let build = |device: &str| {
+            let mut config = planned.clone();
+            device.clone_into(&mut config.learner.device);
+            catalogue.algorithms().build(&config, &environment).map_err(|error| about_algorithm(&loaded, &error))
+        };
+        let algorithms = planned.learner.devices().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        let algorithm = &*algorithms[0];
+        if planned.learner.split != Split::None && algorithm.handed_over() == 0 {
+            let message = format!("the algorithm \"{}\" has no halves; set learner.split to \"none\"", algorithm.name());
+            return Err(loaded.error_at("learner.split", message).into());
+        }
+        if let Some(fault) = fault_of(algorithm.metrics()) {
+            let message = format!("the algorithm \"{}\" declares {fault}; declare others", algorithm.name());
+            return Err(loaded.error_at("algorithm.name", message).into());
+        }
+        let Examined { software, remark, .. } = examined;
+        let remark_on_evaluation = || Some(format!("with {EVALUATION_ARGUMENTS}, {}", for_evaluation?.remark?));
+        Ok(Self {
+            loaded,
+            catalogue: catalogue.clone(),
+            environment,
+            evaluation_limit_steps,
+            software,
+            remark_on_environment: remark.or_else(remark_on_evaluation),
+            algorithms,
+            planned,
+            ranges,
+            started,
+        })
+    }
+
+    /// Write into `loaded` what it leaves to its source and its surroundings: the name of the run, the checkpoint
+    /// that it begins with, which Python, and where modules of the user's own are searched. What starts from its
+    /// configuration later, from elsewhere, then begins the same run.
+    ///
+    /// # Errors
+    /// There is no such checkpoint or no Python that fits, or the name of a folder has a colon in it or is no UTF-8.
+    pub fn resolve(loaded: &mut Loaded) -> Result<(), SupervisorError> {
+        // What starts from the resolved configuration later has to find the name valid.
+        if let ("", Some(stem)) = (loaded.config.run.name.as_str(), loaded.source.file_stem()) {
+            loaded.config.run.name = stem.to_string_lossy().chars().take(MOST_NAME_CHARACTERS).collect();
+        }
+        starting_point::resolve(loaded)?;
+        // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
+        let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
+        let written_in = if is_typed { Path::new("") } else { loaded.source.as_path() };
+        environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
+    }
+
+    /// What there is to say of settings of `loaded` that were written for another environment.
+    pub fn remarks_on_another_environment(loaded: &Loaded) -> impl Iterator<Item = String> {
+        let of_arguments = [KEYWORD_ARGUMENTS, EVALUATION_ARGUMENTS].into_iter().filter_map(move |key| remark_on_arguments(loaded, key));
+        remark_on_goal(loaded).into_iter().chain(of_arguments)
+    }
+
+    /// The algorithm, for whoever does not ask on which device it computes.
+    pub fn algorithm(&self) -> &dyn Algorithm {
+        &*self.algorithms[0]
+    }
+
+    /// The algorithm on the device of the learner with this number: a single device serves all learners.
+    pub(super) fn algorithm_of_learner(&self, number: usize) -> &dyn Algorithm {
+        self.algorithms.get(number).map_or_else(|| self.algorithm(), |algorithm| &**algorithm)
+    }
+
+    /// Let this process run what `loaded` names: its children inherit what an environment in Python needs, and libtorch where they
+    /// compute with it. May start the program anew, as [`environments::become_ready`] does, so it comes before anything that must happen
+    /// once.
+    ///
+    /// # Errors
+    /// There is no Python that fits.
+    pub fn become_ready(loaded: &Loaded) -> Result<(), SupervisorError> {
+        environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))?;
+        if loaded.config.computes_with_libtorch() {
+            networks::load_libtorch();
+        }
+        Ok(())
+    }
+
+    /// A size that no segment can have, at the key that it follows from: the limits of the keys exclude all others.
+    fn beyond_any_segment(&self, error: &PlanError) -> ConfigError {
+        let steps = self.planned.fragments.length_steps;
+        let words_of = |steps| FragmentShape::new(steps, &self.environment).schema().words();
+        let is_too_long = self.planned.rows() == Rows::Fragments && words_of(steps) > MAX_TRANSITION_WORDS;
+        match (1..steps).rev().find(|&fewer| is_too_long && words_of(fewer) <= MAX_TRANSITION_WORDS) {
+            Some(fewer) => {
+                let [bytes, most] = [words_of(steps), MAX_TRANSITION_WORDS].map(|words| BinaryBytes(8 * words as u64));
+                let text = format!("a fragment of {steps} steps takes {bytes}, and one in the replay at most {most}; use at most {fewer}");
+                self.loaded.error_at("fragments.length_steps", text)
+            }
+            None => self.loaded.error_at("environment.id", error.to_string()),
+        }
+    }
+
+    /// The run of the same name that was killed or gave up, if `run.resume` says that this one is to go on with it. `say` is told what is
+    /// waited for.
+    ///
+    /// # Errors
+    /// Its newest checkpoint is damaged.
+    pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
+        let asked = Instant::now();
+        let found = Resumption::of_a_broken_run(self, say)?;
+        // It keeps the path of its folder, however that is spelled now, and wherever it was moved.
+        if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
+            folder.clone_into(&mut self.loaded.config.run.folder);
+        }
+        // Others write a killed run to the disk meanwhile, and nobody trains.
+        self.started += asked.elapsed();
+        Ok(found)
+    }
+
+    /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free once what dead runs
+    /// have left is removed, and what `resumption` has already.
+    ///
+    /// # Errors
+    /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
+    pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
+        let config = &self.loaded.config;
+        // Nothing is made for a plan: a run that starts makes the registry, or says why it cannot.
+        let registry = Registry::existing();
+        let swept = registry.as_ref().map_or_else(Vec::new, Registry::sweep);
+        let neighbours = registry.map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
+        let machine = Machine::detect();
+        let beginning = Beginning {
+            config,
+            ranges: self.ranges,
+            actors: self.found(resumption).map_or(config.actor.count, |found| found.home.actors),
+            usable_cores: cores::usable_now(),
+            goes_on: resumption.is_some(),
+        };
+        let plan = Plan::of_run(&self.planned, self.algorithm(), &machine.cores.by_preference, &neighbours, beginning);
+        let mut plan = plan.map_err(|error| match error {
+            PlanError::Layout(_) => SupervisorError::from(self.beyond_any_segment(&error)),
+            other => other.into(),
+        })?;
+        plan.swept = swept;
+        Self::remarks_on_another_environment(&self.loaded).for_each(|remark| plan.remark(remark));
+        if let Some(remark) = &self.remark_on_environment {
+            plan.remark(remark.clone());
+        }
+        // Where nobody sets the parts of a batch and they are not the default, PPO's batch follows its environments and fragments.
+        let parts = config.algorithm.minibatches;
+        let batch_follows = parts != AlgorithmConfig::default().minibatches && !self.loaded.is_set("algorithm.minibatches");
+        // A run that goes on keeps the length of its fragments.
+        if resumption.is_none()
+            && let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows)
+        {
+            plan.remark(remark);
+        }
+        let arguments = [&config.environment.keyword_arguments, &config.environment.evaluation_arguments];
+        if let Some(id) = environments::without_python(&config.environment.id).filter(|_| arguments.iter().all(|text| *text == "{}")) {
+            plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
+        }
+        let learns_from_bytes =
+            self.catalogue.algorithms().learns_from_bytes(&config.algorithm.name) && !config.algorithm.normalise_observations;
+        plan.warn_of_images(&self.environment.observation, learns_from_bytes);
+        check_memory(&plan, machine, resumption)?;
+        plan.allow_open_files()?;
+        Ok(plan)
+    }
+
+    /// What an earlier life of the run found, if its search goes on from there: within the ranges of now, which may be narrower.
+    pub(super) fn found(&self, resumption: Option<&Resumption>) -> Option<Found> {
+        let (ranges, adaptation) = (self.ranges?, resumption?.folder().adaptation());
+        let found = Found::from(fitted::start(&self.loaded.config), telemetry::jsonl::read(&adaptation))?;
+        Some(Found { home: ranges.clamped(found.home), ..found })
+    }
+
+    /// Train until the run ends, from the beginning or where `resumption` goes on. The report has been printed when this returns.
+    ///
+    /// # Errors
+    /// No folder can be made for the run, or it asks for videos or a device that are not to be had; and those of [`Session::start`] and
+    /// [`Session::run`].
+    pub fn train(self, plan: Plan, console: Console, resumption: Option<Resumption>) -> Result<RunOutcome, SupervisorError> {
+        self.check_briefly(resumption.as_ref().map(Resumption::folder))?;
+        Session::start(self, plan, console, resumption)?.run()
+    }
+
+    /// Refuse to go on from a checkpoint that does not fit.
+    ///
+    /// # Errors
+    /// The run has reached its goal or its end, a key differs that must not, or what was kept of it has other sizes.
+    pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
+        Ok(resumption.check(self, plan.layout.sizes())?)
+    }
+}
+
+/// Refuse a plan that takes more memory than `machine` has free and `resumption` has already.
+fn check_memory(plan: &Plan, mut machine: Machine, resumption: Option<&Resumption>) -> Result<(), PlanError> {
+    let kept_bytes = resumption.map_or(0, Resumption::kept_bytes);
+    // The last process of a killed run gives back its memory a moment after its folder.
+    let deadline = Instant::now() + if resumption.is_some() { FREEING_PATIENCE } else { Duration::ZERO };
+    loop {
+        let budget = Budget::of(&machine);
+        match plan.check(&Budget { bytes: budget.bytes + kept_bytes, ..budget }) {
+            Err(_) if Instant::now() < deadline => {
+                thread::sleep(FREEING_PAUSE);
+                machine = Machine::detect();
+            }
+            checked => return checked,
+        }
+    }
+}
+
+/// An error of the algorithm, blamed on the key that it is about.
+fn about_algorithm(loaded: &Loaded, error: &AlgorithmError) -> SupervisorError {
+    let key = match error {
+        // Either may be meant; what was said last does not fit the other.
+        AlgorithmError::ActionSpace { .. } | AlgorithmError::Unbounded { .. } => loaded.set_last("environment.id", "algorithm.name"),
+        _ => error.key(),
+    };
+    loaded.error_at(key, error.to_string()).into()
+}
+
+/// The goal, if it was written for another environment.
+fn remark_on_goal(loaded: &Loaded) -> Option<String> {
+    let goal = loaded.config.run.stop_eval_return?;
+    let place = &loaded.written_for_another_environment("run.stop_eval_return")?.place;
+    Some(format!("the goal of {goal} ({place}) was written for another environment; set run.stop_eval_return too, or to \"none\""))
+}
+
+/// The arguments of the environment at `key`, if they were written for another one.
+fn remark_on_arguments(loaded: &Loaded, key: &str) -> Option<String> {
+    let Difference { value, place, .. } = loaded.written_for_another_environment(key)?;
+    Some(format!("the arguments {value} ({place}) were written for another environment; set {key} too, or to \"{{}}\""))
+}
+
+/// What is known of the environment in which the agent is evaluated, if `environment.evaluation_arguments` make it another one than that
+/// of training, which is `environment`. Refuse arguments with which it cannot be used, or is not what the agent acts in when it is trained.
+fn examine_for_evaluation(
+    loaded: &Loaded,
+    catalogue: &Catalogue,
+    environment: &EnvironmentSpec,
+) -> Result<Option<Examined>, SupervisorError> {
+    let config = &loaded.config;
+    let examine = || -> Result<Option<Examined>, EnvironmentError> {
+        let request = environments::evaluation_request(config)?;
+        if request.keyword_arguments == config.environment.keyword_arguments {
+            return Ok(None);
+        }
+        let examined = catalogue.environments().examine(&request)?;
+        let spec = environments::observation_options(catalogue, config).spec(&examined.spec)?;
+        Ok(Some(Examined { spec, ..examined }))
+    };
+    let found = examine().map_err(|error| refuse_environment(loaded, EVALUATION_ARGUMENTS, EVALUATION_ARGUMENTS, &error))?;
+    // Without these arguments it was examined already.
+    let Some(examined) = found else { return Ok(None) };
+    let (found, planned) = (environments::spaces(&examined.spec), environments::spaces(environment));
+    if found == planned {
+        return Ok(Some(examined));
+    }
+    let id = &environment.id;
+    let text =
+        format!("`{id}` has {found} with these arguments, and {planned} in training; leave out those that change observations or actions");
+    Err(loaded.error_at(EVALUATION_ARGUMENTS, text).into())
+}
+
+/// An error of the environment, blamed on the key that it is about.
+fn about_environment(loaded: &Loaded, error: &EnvironmentError) -> SupervisorError {
+    let key = match error {
+        EnvironmentError::KeywordArguments { .. }
+        | EnvironmentError::TakesNoArguments { .. }
+        | EnvironmentError::UnknownArgument { .. }
+        | EnvironmentError::InvalidArgument { .. } => KEYWORD_ARGUMENTS,
+        EnvironmentError::FramesDoNotDivide { .. } => "environment.frames_per_observation",
+        _ => "environment.id",
+    };
+    refuse_environment(loaded, key, KEYWORD_ARGUMENTS, error)
+}
+
+/// An error of the environment at `key`, and whether the arguments at `arguments` were written for another one.
+fn refuse_environment(loaded: &Loaded, key: &str, arguments: &str, error: &EnvironmentError) -> SupervisorError {
+    // A constructor says that it takes no such argument, but not who gave it.
+    let remark = match error {
+        EnvironmentError::Python { during: Moment::Construction, .. } => remark_on_arguments(loaded, arguments),
+        _ => None,
+    };
+    loaded.error_at(key, remark.map_or_else(|| error.to_string(), |remark| format!("{error}\n{remark}"))).into()
+}
