@@ -61,7 +61,6 @@ mod budget;
 mod change;
 mod drift;
 mod evidence;
-pub mod initial;
 mod objective;
 mod ranges;
 mod rules;
