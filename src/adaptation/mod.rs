@@ -84,4 +84,4 @@ pub use setting::{Knob, Setting};
 pub use statistics::Summary;
 pub use status::{Incident, Status};
 pub use tuner::{Step, Tuner};
-pub use window::{Inserted, LeastWindow, NarrowBand, Window};
+pub use window::{AllowedSamples, LeastWindow, NarrowBand, Window};

@@ -141,7 +141,7 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
             };
             console.print(&format!("seed {seed} {how}"));
         }
-        Event::Running(running) if console.is_terminal() => console.set_line(progress.line(count, running, console.look().width)),
+        Event::Running(running) if console.has_live_line() => console.set_line(progress.line(count, running, console.look().width)),
         Event::Running(_) => {}
     })?;
     console.clear_line();
