@@ -61,20 +61,20 @@ pub struct NarrowBand {
     ahead: f64,
 }
 
-/// What was inserted in a window, counted in the samples that it allows.
+/// The samples that the rate limiter allows for what was inserted in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Inserted {
+pub struct AllowedSamples {
     /// Samples allowed per second.
-    pub samples_per_s: f64,
+    pub per_s: f64,
     /// Samples by which a side gets ahead because it works in portions: those that an actor's flush allows, or a batch.
-    pub samples_at_once: f64,
+    pub at_once: f64,
 }
 
 impl NarrowBand {
     /// The part that lasts of the next window, which took `elapsed_s`.
-    pub fn lasting(&mut self, window: Window, elapsed_s: f64, inserted: Inserted) -> Window {
-        let band = inserted.samples_at_once;
-        let given = inserted.samples_per_s * elapsed_s;
+    pub fn lasting(&mut self, window: Window, elapsed_s: f64, allowed: AllowedSamples) -> Window {
+        let band = allowed.at_once;
+        let given = allowed.per_s * elapsed_s;
         let taken = window.learned_per_s * elapsed_s;
         let ahead = self.ahead.clamp(-band, band) + given - taken;
         self.ahead = if ahead.is_finite() { ahead.clamp(-band, band) } else { 0.0 };
@@ -102,7 +102,7 @@ mod tests {
 
     /// What lasts of the first window, which takes a second, where neither side does anything at once.
     fn lasting(window: Window, inserted_per_s: f64) -> Window {
-        NarrowBand::default().lasting(window, 1.0, Inserted { samples_per_s: 128.0 * inserted_per_s, samples_at_once: 0.0 })
+        NarrowBand::default().lasting(window, 1.0, AllowedSamples { per_s: 128.0 * inserted_per_s, at_once: 0.0 })
     }
 
     #[test]
@@ -136,16 +136,16 @@ mod tests {
         for second in 1..=100_u64 {
             let flushed = second * 20 / 64 * 64;
             let measured = window([(flushed - before) as f64, 20.0], [0.0, 0.75]);
-            let inserted = Inserted { samples_per_s: 128.0 * measured.env_steps_per_s, samples_at_once: 128.0 * 64.0 };
-            assert_eq!(band.lasting(measured, 1.0, inserted), measured, "second {second}");
+            let allowed = AllowedSamples { per_s: 128.0 * measured.env_steps_per_s, at_once: 128.0 * 64.0 };
+            assert_eq!(band.lasting(measured, 1.0, allowed), measured, "second {second}");
             before = flushed;
         }
         // One that makes forty updates a second of as many transitions lives on what was there, of which a flush is
         // all that counts.
         let lasts: f64 = (0..100)
             .map(|_| {
-                let inserted = Inserted { samples_per_s: 128.0 * 20.0, samples_at_once: 128.0 * 64.0 };
-                band.lasting(window([20.0, 40.0], [0.0, 0.0]), 1.0, inserted).learned_per_s / 128.0
+                let allowed = AllowedSamples { per_s: 128.0 * 20.0, at_once: 128.0 * 64.0 };
+                band.lasting(window([20.0, 40.0], [0.0, 0.0]), 1.0, allowed).learned_per_s / 128.0
             })
             .sum();
         assert!((2_000.0..=2_128.0).contains(&lasts), "{lasts}");

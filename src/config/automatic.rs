@@ -8,7 +8,6 @@ use super::by_algorithm::Rows;
 use super::key::Key;
 use super::rules::{RULES, Rule};
 use super::schema::{AlgorithmConfig, Config, LearnerConfig};
-use crate::adaptation::initial::{self, BatchKind};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// The value of a key whose number is chosen here.
@@ -21,6 +20,13 @@ pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
 /// The keys of a batch of PPO and of its parts.
 pub(super) const BATCH_KEYS: [&str; 2] = [BATCH_SIZE, "algorithm.minibatches"];
 
+/// Transitions of a batch that each of several learners should have. With fewer, they hardly do more updates than one:
+/// exchanging gradients takes the time that they save. Measured: docs/performance.md.
+pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
+/// Actors for every core if their environments mostly sleep. Many more would be no slower, but each is a process with
+/// memory of its own.
+const SLEEPING_ACTORS_PER_CORE: usize = 4;
+
 /// Chooses numbers for the keys with these `paths`, which are among [`KEYS`].
 pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
     // Counts the cores that this process may use, and heeds how much time on them its control group grants.
@@ -31,20 +37,45 @@ pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
 fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
     if paths.contains(BATCH_SIZE) {
-        let learning = match config.rows() {
-            Rows::Fragments => BatchKind::Fragments { length_steps: config.fragments.length_steps },
-            Rows::Transitions if config.learns_values_alone() => BatchKind::Values,
-            Rows::Transitions => BatchKind::ActorCritic,
+        // What the algorithms' authors and our presets use, since that is known to learn.
+        let (usual, indivisible) = match config.rows() {
+            Rows::Fragments => (256, config.fragments.length_steps),
+            Rows::Transitions if config.learns_values_alone() => (64, 1),
+            Rows::Transitions => (256, 1),
         };
-        let chosen = initial::batch_size(learning, learners, largest_first_batch(config));
+        let chosen = first_batch_size(usual, indivisible, learners, largest_first_batch(config));
         config.learner.batch_size = batch_within_range(config, chosen);
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;
-        let chosen = initial::actors(cores, config.learner.processes(), environments_sleep);
+        let chosen = first_actors(cores, config.learner.processes(), environments_sleep);
         let with_room = config.most_actors_with(config.most_environments(), chosen.min(Key::most_of(ACTORS)));
         config.actor.count = actors_within_range(config, with_room);
     }
+}
+
+/// Actors to begin with: one for every core that no learner has, since two processes on a core only take turns.
+///
+/// An environment of which nothing is known is taken to compute. If it sleeps after all, learners wait, which the tuner
+/// sees after a few windows. The opposite mistake is harder to see: too many actors would slow learners down and look
+/// busy.
+fn first_actors(usable_cores: usize, learners: usize, environments_sleep: bool) -> usize {
+    if environments_sleep {
+        return usable_cores.max(1) * SLEEPING_ACTORS_PER_CORE;
+    }
+    usable_cores.saturating_sub(learners).max(1)
+}
+
+/// The batch to begin with, in transitions: the `usual` one, and more only if several learners would have too little
+/// each. Each of them gets the same number of pieces of `indivisible` transitions. It is at most `most`, if that is
+/// possible.
+///
+/// The tuner makes the batch larger if that is faster. Its range has to keep it in sizes with which the algorithm
+/// learns.
+fn first_batch_size(usual: usize, indivisible: usize, learners: usize, most: usize) -> usize {
+    let for_all = if learners > 1 { usual.max(LEAST_TRANSITIONS_PER_LEARNER * learners) } else { usual };
+    let unit = (indivisible * learners).max(1);
+    for_all.next_multiple_of(unit).min((most / unit).max(1) * unit)
 }
 
 /// The largest batch that can be drawn from the first `replay.min_size` transitions and that fits into the error
@@ -118,6 +149,23 @@ mod tests {
         change(&mut config);
         choose_on(&mut config, &BTreeSet::from(KEYS), cores);
         [config.actor.count, config.learner.batch_size]
+    }
+
+    #[test]
+    fn actors_have_the_cores_that_learners_leave_and_at_least_one_process() {
+        let count = |cores, learners| first_actors(cores, learners, false);
+        assert_eq!([count(1, 1), count(2, 1), count(8, 1), count(32, 2), count(2, 4)], [1, 1, 7, 30, 1]);
+        assert_eq!(first_actors(2, 1, true), 8);
+    }
+
+    #[test]
+    fn a_batch_is_the_usual_one_unless_learners_would_have_too_little_each() {
+        assert_eq!([1, 4].map(|learners| first_batch_size(64, 1, learners, 65_536)), [64, 512]);
+        assert_eq!(first_batch_size(256, 1, 1, 65_536), 256);
+        let fragments = |learners, most| first_batch_size(256, 100, learners, most);
+        assert_eq!([1, 3].map(|learners| fragments(learners, 65_536)), [300, 600]);
+        assert_eq!(fragments(3, 500), 300, "no more than a batch may have");
+        assert_eq!([3, 8].map(|learners| first_batch_size(64, 1, learners, 250)), [249, 248], "and the same for each learner");
     }
 
     #[test]

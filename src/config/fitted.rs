@@ -7,9 +7,18 @@ use crate::adaptation::{Probe, Setting, Verdict};
 use crate::config::schema::{AlgorithmConfig, LEAST_FRAGMENTS};
 use crate::config::{Config, Rows};
 
-/// The setting that `config` asks to begin with.
-pub(crate) fn start(config: &Config) -> Setting {
-    Setting { actors: config.actor.count, environments: config.actor.environments, batch_size: config.learner.batch_size }
+impl Config {
+    /// The setting that it asks to begin with.
+    pub(crate) fn setting(&self) -> Setting {
+        Setting { actors: self.actor.count, environments: self.actor.environments, batch_size: self.learner.batch_size }
+    }
+
+    /// The same with the actors and environments of `setting`, as actors are started.
+    pub(crate) fn with_actors_of(&self, setting: Setting) -> Self {
+        let mut fitted = self.clone();
+        (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
+        fitted
+    }
 }
 
 /// A line of `adaptation.jsonl`: a probe, and the setting that its life of the run was configured to begin with.
@@ -41,7 +50,7 @@ pub(crate) struct Found {
 impl Found {
     /// What `probes`, from the oldest to the newest, found from the start `configured`. `None` if there are none, or
     /// if the newest life of the run had another start.
-    pub(crate) fn from(configured: Setting, probes: impl IntoIterator<Item = Tried>) -> Option<Self> {
+    pub(crate) fn of_probes(configured: Setting, probes: impl IntoIterator<Item = Tried>) -> Option<Self> {
         let mut newest: Option<(Setting, Self)> = None;
         for probe in probes {
             let beginning = (probe.configured, Self { home: probe.from, counts: [0, 0] });
@@ -72,17 +81,10 @@ impl Found {
     }
 }
 
-/// `config` with the actors and environments of `setting`, as actors are started.
-pub(crate) fn with(config: &Config, setting: Setting) -> Config {
-    let mut fitted = config.clone();
-    (fitted.actor.count, fitted.actor.environments) = (setting.actors, setting.environments);
-    fitted
-}
-
 /// The configuration that repeats, without a search, a run of `config` that was fitted to `home`; and the `--set`
 /// flags that it takes beside those for the numbers of `home`.
 pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
-    let mut fitted = with(config, home);
+    let mut fitted = config.with_actors_of(home);
     let table = &config.adaptation;
     let configured = config.learner.batch_size;
     fitted.adaptation.enabled = false;
@@ -166,10 +168,10 @@ pub(crate) mod tests {
     #[test]
     fn a_run_that_goes_on_begins_with_what_it_had_found_and_not_with_what_could_not_be_kept() {
         let config = config(|_| {});
-        let setting = |actors| Setting { actors, ..start(&config) };
+        let setting = |actors| Setting { actors, ..config.setting() };
         let tried =
             |configured, from, to, verdict| Tried { from: setting(from), to: setting(to), verdict, configured: setting(configured) };
-        let found = |probes: &[Tried]| Found::from(start(&config), probes.iter().copied()).map(|found| found.home);
+        let found = |probes: &[Tried]| Found::of_probes(config.setting(), probes.iter().copied()).map(|found| found.home);
         assert_eq!(found(&[]), None);
         let accepted = [tried(3, 3, 4, Verdict::Accepted), tried(3, 4, 8, Verdict::Rejected), tried(3, 4, 5, Verdict::Abandoned)];
         assert_eq!(found(&accepted), Some(setting(4)));
@@ -193,11 +195,11 @@ pub(crate) mod tests {
             tried(16, 20, 25, Verdict::Rejected),
             tried(16, 20, 16, Verdict::Rejected),
         ];
-        assert_eq!(Found::from(setting(16), probes), Some(Found { home: setting(20), counts: [3, 1] }));
-        assert_eq!(Found::from(setting(1), probes), None);
-        assert_eq!(Found::from(setting(1), probes[..2].iter().copied()), Some(Found { home: setting(16), counts: [2, 1] }));
+        assert_eq!(Found::of_probes(setting(16), probes), Some(Found { home: setting(20), counts: [3, 1] }));
+        assert_eq!(Found::of_probes(setting(1), probes), None);
+        assert_eq!(Found::of_probes(setting(1), probes[..2].iter().copied()), Some(Found { home: setting(16), counts: [2, 1] }));
         let gone_on = [probes[0], tried(1, 16, 20, Verdict::Accepted), tried(1, 16, 20, Verdict::Abandoned)];
-        assert_eq!(Found::from(setting(1), gone_on), Some(Found { home: setting(16), counts: [2, 1] }), "it could not be kept");
+        assert_eq!(Found::of_probes(setting(1), gone_on), Some(Found { home: setting(16), counts: [2, 1] }), "it could not be kept");
     }
 
     #[test]
@@ -207,20 +209,20 @@ pub(crate) mod tests {
             (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, Some(0.001));
             (config.replay.samples_per_insert, config.replay.error_band) = (Some(8.0), Some(4096.0));
         });
-        let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..start(&base) });
+        let (fitted, flags) = repeating(&base, Setting { batch_size: 256, ..base.setting() });
         assert_eq!(flags, " --set learner.learning_rate=0.004 --set replay.samples_per_insert=32.0 --set replay.error_band=16384.0");
         assert!(!fitted.adaptation.enabled && fitted.validate().is_ok());
         assert_eq!(fitted.replay.samples_per_insert, Some(32.0));
-        assert_eq!(repeating(&base, start(&base)).1, "", "nothing was found");
+        assert_eq!(repeating(&base, base.setting()).1, "", "nothing was found");
         let mut of_policy = config(|config| (config.adaptation.step_size, config.learner.learning_rate) = (StepSize::Linear, Some(0.001)));
         of_policy.algorithm.policy_learning_rate = Some(0.0001);
-        let (_, flags) = repeating(&of_policy, Setting { batch_size: 128, ..start(&of_policy) });
+        let (_, flags) = repeating(&of_policy, Setting { batch_size: 128, ..of_policy.setting() });
         assert_eq!(flags, " --set learner.learning_rate=0.002 --set algorithm.policy_learning_rate=0.0002");
         let samples = config(|config| config.adaptation.largest_batch = Some(256));
-        assert_eq!(repeating(&samples, Setting { batch_size: 256, ..start(&samples) }).1, "");
+        assert_eq!(repeating(&samples, Setting { batch_size: 256, ..samples.setting() }).1, "");
         let mut free = base;
         (free.adaptation.step_size, free.replay.samples_per_insert) = (StepSize::None, None);
-        let flags = repeating(&free, Setting { batch_size: 256, ..start(&free) }).1;
+        let flags = repeating(&free, Setting { batch_size: 256, ..free.setting() }).1;
         assert_eq!(flags, "", "a --set of an error band that has no effect is refused");
     }
 
@@ -231,17 +233,17 @@ pub(crate) mod tests {
             (config.replay.samples_per_insert, config.replay.min_size) = (Some(8.0), 4096);
         });
         assert_eq!(base.effective_error_band(), Some(4096.0), "the largest batch");
-        let (fitted, flags) = repeating(&base, start(&base));
+        let (fitted, flags) = repeating(&base, base.setting());
         assert_eq!(flags, " --set replay.error_band=4096.0");
         assert!(fitted.validate().is_ok() && fitted.effective_error_band() == base.effective_error_band());
-        let (fitted, flags) = repeating(&base, Setting { batch_size: 128, ..start(&base) });
+        let (fitted, flags) = repeating(&base, Setting { batch_size: 128, ..base.setting() });
         assert_eq!(flags, " --set replay.samples_per_insert=16.0 --set replay.error_band=8192.0");
         assert!(fitted.validate().is_ok());
         let of_fragments = config(|config| {
             (config.algorithm.name, config.actor.environments) = ("ppo".into(), 16);
             config.adaptation.most_environments = Some(64);
         });
-        assert_eq!(repeating(&of_fragments, start(&of_fragments)).1, "", "fragments wait for nobody's band");
+        assert_eq!(repeating(&of_fragments, of_fragments.setting()).1, "", "fragments wait for nobody's band");
     }
 
     #[test]
@@ -252,7 +254,7 @@ pub(crate) mod tests {
                 (config.adaptation.most_actors, config.adaptation.most_environments) = (Some(4), Some(32));
                 (config.fragments.capacity, config.fragments.on_full) = (capacity, on_full);
             });
-            let (fitted, flags) = repeating(&base, Setting { actors: 1, ..start(&base) });
+            let (fitted, flags) = repeating(&base, Setting { actors: 1, ..base.setting() });
             assert!(fitted.validate().is_ok() && fitted.most_waiting_fragments() == base.most_waiting_fragments());
             flags
         };
@@ -267,7 +269,7 @@ pub(crate) mod tests {
         let text = "environment.id = \"CartPole-v1\"\nalgorithm.name = \"ppo\"\nadaptation.enabled = true\n";
         let config = Config::parse(text, "task.toml", &[]).unwrap().config;
         assert_eq!((config.learner.batch_size, config.algorithm.minibatches), (256, 16));
-        let home = Setting { environments: 4, ..start(&config) };
+        let home = Setting { environments: 4, ..config.setting() };
         let (fitted, more) = repeating(&config, home);
         let flags = format!("{}{more} --set adaptation.enabled=false", home.flags());
         let overrides: Vec<String> = flags.split(' ').filter(|word| *word != "--set").map(str::to_owned).collect();

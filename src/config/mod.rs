@@ -28,8 +28,8 @@ pub mod schedule;
 pub mod schema;
 mod write;
 
-pub use crate::adaptation::initial::LEAST_TRANSITIONS_PER_LEARNER;
 pub use advice::for_option as advice_for_option;
+pub use automatic::LEAST_TRANSITIONS_PER_LEARNER;
 pub use by_algorithm::{Rows, TargetNetworks};
 pub use error::{ConfigError, ConfigErrors, Problem};
 pub use key::{Key, Table};

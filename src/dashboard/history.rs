@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 use super::json;
 use super::tail::Tail;
 use crate::config::Config;
-use crate::config::fitted::{Found, Tried, repeating, start};
+use crate::config::fitted::{Found, Tried, repeating};
 use crate::telemetry::bottleneck::{Clock, Context, as_training_ended, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -278,7 +278,7 @@ fn configured(folder: &RunFolder) -> Option<Context> {
 /// The context with the setting that the run has fitted itself to, as the closing report has it.
 fn fitted(configured: &Context, tried: &[Tried]) -> Context {
     let config = &configured.config;
-    match Found::from(start(config), tried.iter().copied()) {
+    match Found::of_probes(config.setting(), tried.iter().copied()) {
         Some(found) if config.adaptation.enabled => Context { config: repeating(config, found.home).0, ..configured.clone() },
         _ => configured.clone(),
     }

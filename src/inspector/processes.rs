@@ -1,6 +1,6 @@
 //! The process table: who is there, what it does, how fast, and what it spent its time on.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::printable::printable;
 use super::rates::Rates;
@@ -55,61 +55,52 @@ pub struct ProcessReport {
     pub time: TimeShares,
 }
 
+/// What a process can spend its time on: its name in JSON and for people, and what counts it.
+const KINDS_OF_TIME: [(&str, &str, Counter); 8] = [
+    // Stepping environments.
+    ("environment", "environment", Counter::EnvironmentNs),
+    // Taking over parameters and choosing actions.
+    ("inference", "inference", Counter::InferenceNs),
+    // Staging and flushing.
+    ("insert", "insert", Counter::InsertNs),
+    // Waiting for the rate limiter.
+    ("limiter_wait", "limiter", Counter::LimiterWaitNs),
+    // Drawing batches and writing priorities back.
+    ("replay", "replay", Counter::ReplayNs),
+    // Forward and backward passes and the optimizer.
+    ("compute", "compute", Counter::ComputeNs),
+    // Waiting for other learners and adding up gradients.
+    ("exchange", "exchange", Counter::ExchangeNs),
+    // Publishing parameters.
+    ("publish", "publish", Counter::PublishNs),
+];
+
 /// Shares of the time that a process has counted. They add up to one, or are all zero.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeShares {
-    /// Stepping environments.
-    pub environment: f64,
-    /// Taking over parameters and choosing actions.
-    pub inference: f64,
-    /// Staging and flushing.
-    pub insert: f64,
-    /// Waiting for the rate limiter.
-    pub limiter_wait: f64,
-    /// Drawing batches and writing priorities back.
-    pub replay: f64,
-    /// Forward and backward passes and the optimizer.
-    pub compute: f64,
-    /// Waiting for other learners and adding up gradients.
-    pub exchange: f64,
-    /// Publishing parameters.
-    pub publish: f64,
+    /// One for each of [`KINDS_OF_TIME`].
+    shares: [f64; KINDS_OF_TIME.len()],
     /// Seconds that the shares are of.
     pub accounted_s: f64,
 }
 
 impl TimeShares {
     fn of(counters: Counters<'_>) -> Self {
-        let seconds = |counter| counters.get(counter) as f64 / 1e9;
-        let kinds = [
-            Counter::EnvironmentNs,
-            Counter::InferenceNs,
-            Counter::InsertNs,
-            Counter::LimiterWaitNs,
-            Counter::ReplayNs,
-            Counter::ComputeNs,
-            Counter::ExchangeNs,
-            Counter::PublishNs,
-        ];
-        let spent_s = kinds.map(seconds);
+        let spent_s = KINDS_OF_TIME.map(|(_, _, counter)| counters.get(counter) as f64 / 1e9);
         let accounted_s: f64 = spent_s.iter().sum();
-        let [environment, inference, insert, limiter_wait, replay, compute, exchange, publish] =
-            spent_s.map(|spent_s| if accounted_s > 0.0 { spent_s / accounted_s } else { 0.0 });
-        Self { environment, inference, insert, limiter_wait, replay, compute, exchange, publish, accounted_s }
+        Self { shares: spent_s.map(|spent_s| if accounted_s > 0.0 { spent_s / accounted_s } else { 0.0 }), accounted_s }
     }
 
     /// Names for people, with their shares.
-    pub fn named(&self) -> [(&'static str, f64); 8] {
-        [
-            ("environment", self.environment),
-            ("inference", self.inference),
-            ("insert", self.insert),
-            ("limiter", self.limiter_wait),
-            ("replay", self.replay),
-            ("compute", self.compute),
-            ("exchange", self.exchange),
-            ("publish", self.publish),
-        ]
+    pub fn named(&self) -> [(&'static str, f64); KINDS_OF_TIME.len()] {
+        std::array::from_fn(|kind| (KINDS_OF_TIME[kind].1, self.shares[kind]))
+    }
+}
+
+impl Serialize for TimeShares {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shares = KINDS_OF_TIME.into_iter().zip(self.shares).map(|((name, _, _), share)| (name, share));
+        serializer.collect_map(shares.chain([("accounted_s", self.accounted_s)]))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::Loaded;
 use crate::config::schema::Resume;
 use crate::machine::Host;
 use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
-use crate::seeds::{Ended, Event, Launch, Progress, Report, SeedList};
+use crate::seeds::{Ended, Event, Launch, Outcome, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
 use crate::telemetry::{CHARTS, Console, LATEST, Program, RunFolder};
@@ -130,20 +130,18 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
             let program = launch.program.display();
             console.print(&format!("warning: {program} was replaced: seed {seed} may be trained by another program than the first"));
         }
-        Event::Ended(seed) => {
+        Event::Ended(Ended { seed, outcome }) => {
             count += 1;
-            let how = match &seed.started {
-                Ok(()) if seed.succeeded => "has ended".to_owned(),
-                Ok(()) if seed.interrupted => "was interrupted".to_owned(),
-                Ok(()) => match &seed.killed_by {
-                    Some(signal) => format!("was killed by {signal}; what it said is in {}", launch.log(seed.seed).display()),
-                    None => format!("has failed, see {}", launch.log(seed.seed).display()),
-                },
-                Err(reason) => format!("was not started: {reason}"),
+            let how = match outcome {
+                Outcome::Succeeded => "has ended".to_owned(),
+                Outcome::Interrupted => "was interrupted".to_owned(),
+                Outcome::Killed(signal) => format!("was killed by {signal}; what it said is in {}", launch.log(*seed).display()),
+                Outcome::Failed => format!("has failed, see {}", launch.log(*seed).display()),
+                Outcome::NotStarted(reason) => format!("was not started: {reason}"),
             };
-            console.print(&format!("seed {} {how}", seed.seed));
+            console.print(&format!("seed {seed} {how}"));
         }
-        Event::Running(running) if console.is_terminal() => console.set_line(progress.line(count, running, console.look().width)),
+        Event::Running(running) if console.has_live_line() => console.set_line(progress.line(count, running, console.look().width)),
         Event::Running(_) => {}
     })?;
     console.clear_line();
@@ -159,8 +157,9 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sen
     let mut lines = Vec::new();
     let mut left = Vec::new();
     let mut which = "did not begin";
+    let was_cut_short = |ended: &Ended| matches!(ended.outcome, Outcome::Interrupted | Outcome::Killed(_));
     for &seed in seeds {
-        if ended.iter().any(|ended| ended.seed == seed && !ended.interrupted && ended.killed_by.is_none()) {
+        if ended.iter().any(|ended| ended.seed == seed && !was_cut_short(ended)) {
             continue;
         }
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
@@ -201,7 +200,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().to_path_buf();
         RunFolder::create(root.path(), "run", "[run]\nseed = 1\n").unwrap();
-        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: true, killed_by: None }];
+        let ended = [Ended { seed: 1, outcome: Outcome::Interrupted }];
         let launch =
             Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
         let lines = ways_on(&[1, 2], &ended, &Report::read(&folder, &ended), &launch, true);
@@ -214,7 +213,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().to_path_buf();
         let _held = RunFolder::create(root.path(), "run", "[run]\nseed = 1\n").unwrap();
-        let ended = [Ended { seed: 1, started: Ok(()), succeeded: false, interrupted: false, killed_by: Some("SIGKILL".into()) }];
+        let ended = [Ended { seed: 1, outcome: Outcome::Killed("SIGKILL".into()) }];
         let launch =
             Launch { program: "shoal".into(), arguments: Vec::new(), configuration: String::new(), folder: folder.clone(), jobs: 1 };
         for (sentinels_save, told) in [(true, "seed 1 goes on with: "), (false, "seeds that did not begin, or left no checkpoint: 1; ")] {

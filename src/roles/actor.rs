@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use super::newest_parameters::NewestParameters;
-use super::pace::Pace;
 use super::run::{Laps, RoleError, Run};
+use super::signs_of_life::SignsOfLife;
 use crate::algorithms::{ActionBatch, Policy, Random, RunningStatistics};
 use crate::environments::{Purpose, VectorEnvironment};
 use crate::experience::{Choice, Recorder, Steps};
@@ -56,7 +56,7 @@ pub struct Actor<'a> {
     observations: ValueBuffer,
     statistics: Option<OwnStatistics<'a>>,
     laps: Laps,
-    pace: Pace,
+    signs_of_life: SignsOfLife,
 }
 
 /// The moment at which the actor began to step for its next flush.
@@ -109,7 +109,7 @@ impl<'a> Actor<'a> {
             choices: vec![Choice::default(); count],
             next_values: vec![0.0; count],
             laps,
-            pace: Pace::unknown(),
+            signs_of_life: SignsOfLife::new(),
             run,
         })
     }
@@ -144,12 +144,12 @@ impl<'a> Actor<'a> {
         self.observations.values_mut().copy_from(self.environments.observations());
         self.run.process.enter(Phase::Environment);
         let run = self.run;
-        self.pace.step(&mut self.environments, self.actions.for_environments(), || run.process.enter(Phase::Environment))?;
+        self.signs_of_life.step(&mut self.environments, self.actions.for_environments(), || run.process.enter(Phase::Environment))?;
         self.report_episodes();
         self.observe();
         let took_ns = self.laps.lap();
         self.run.process.counters().add(Counter::EnvironmentNs, took_ns);
-        self.pace.took(Duration::from_nanos(took_ns));
+        self.signs_of_life.took(Duration::from_nanos(took_ns));
 
         self.evaluate_successors();
         self.count(Counter::InferenceNs);

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use ipc_channel::ipc::IpcSender;
 use serde::{Deserialize, Serialize};
 
-use super::pace::Pace;
 use super::run::{LEAVING_PATIENCE, RoleError, Run};
+use super::signs_of_life::SignsOfLife;
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::checkpoint::{self, PolicySaver, PolicySpaces, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
@@ -106,7 +106,7 @@ pub fn play(
         go_on();
     };
     environments.reset_each(seed, sign_of_life)?;
-    let mut pace = Pace::unknown();
+    let mut signs_of_life = SignsOfLife::new();
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
@@ -123,8 +123,8 @@ pub fn play(
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
         }
         let begun = Instant::now();
-        pace.step(environments, actions.for_environments(), sign_of_life)?;
-        pace.took(begun.elapsed());
+        signs_of_life.step(environments, actions.for_environments(), sign_of_life)?;
+        signs_of_life.took(begun.elapsed());
         for episode in environments.finished_episodes() {
             left[episode.environment] -= 1;
             played.returns.push(episode.episode_return);

@@ -45,14 +45,37 @@ pub struct Launch {
 pub struct Ended {
     /// Its seed.
     pub seed: u64,
-    /// Why it could not be started, if it could not.
-    pub started: Result<(), String>,
-    /// Whether it exited with success.
-    pub succeeded: bool,
-    /// Whether a signal ended it early, as when the command is to stop.
-    pub interrupted: bool,
-    /// The signal that killed it, by its name, if one did that does not ask it to end.
-    pub killed_by: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a supervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It could not be started, for this reason.
+    NotStarted(String),
+    /// It exited with success.
+    Succeeded,
+    /// A signal ended it early, as when the command is to stop.
+    Interrupted,
+    /// The signal of this name killed it, one that does not ask it to end.
+    Killed(String),
+    /// It exited without success.
+    Failed,
+}
+
+impl From<ExitStatus> for Outcome {
+    fn from(status: ExitStatus) -> Self {
+        // Its exit code says that a signal ended its run, or a signal ended the supervisor itself.
+        let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
+        let was_interrupted = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by);
+        match status.signal() {
+            _ if was_interrupted => Self::Interrupted,
+            Some(number) => Self::Killed(name_of_signal(number)),
+            None if status.success() => Self::Succeeded,
+            None => Self::Failed,
+        }
+    }
 }
 
 /// What happens while supervisors run.
@@ -136,17 +159,12 @@ impl Launch {
                 }
                 match self.start(seed) {
                     Ok(child) => running.push((seed, child)),
-                    Err(error) => {
-                        let started = Err(error.to_string());
-                        all.push(Ended { seed, started, succeeded: false, interrupted: false, killed_by: None });
-                    }
+                    Err(error) => all.push(Ended { seed, outcome: Outcome::NotStarted(error.to_string()) }),
                 }
             }
             running.retain_mut(|(seed, child)| {
                 let Ok(Some(status)) = child.try_wait() else { return true };
-                let (succeeded, interrupted) = (status.success(), was_interrupted(status));
-                let killed_by = status.signal().filter(|_| !interrupted).map(name_of_signal);
-                all.push(Ended { seed: *seed, started: Ok(()), succeeded, interrupted, killed_by });
+                all.push(Ended { seed: *seed, outcome: status.into() });
                 false
             });
             all[told..].iter().for_each(|ended| tell(Event::Ended(ended)));
@@ -197,12 +215,6 @@ impl Launch {
     }
 }
 
-/// Whether a supervisor's exit code says that a signal ended its run, or a signal ended the supervisor itself.
-fn was_interrupted(status: ExitStatus) -> bool {
-    let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
-    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by)
-}
-
 fn name_of_signal(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
 }
@@ -221,10 +233,12 @@ mod tests {
 
     #[test]
     fn a_signal_that_ends_a_run_early_interrupts_its_seed_and_a_kill_does_not() {
+        let outcome = |status| Outcome::from(ExitStatus::from_raw(status));
         for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].map(|signal| signal as i32) {
-            assert!(was_interrupted(ExitStatus::from_raw((128 + signal) << 8)), "told of {signal}");
-            assert!(was_interrupted(ExitStatus::from_raw(signal)), "ended by {signal}");
+            assert_eq!(outcome((128 + signal) << 8), Outcome::Interrupted, "told of {signal}");
+            assert_eq!(outcome(signal), Outcome::Interrupted, "ended by {signal}");
         }
-        assert!(![1 << 8, Signal::SIGKILL as i32].map(ExitStatus::from_raw).into_iter().any(was_interrupted));
+        assert_eq!(outcome(Signal::SIGKILL as i32), Outcome::Killed("SIGKILL".into()));
+        assert_eq!([0, 1 << 8].map(outcome), [Outcome::Succeeded, Outcome::Failed]);
     }
 }

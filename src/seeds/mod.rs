@@ -11,7 +11,7 @@ mod progress;
 mod report;
 
 pub use error::SeedsError;
-pub use launch::{Ended, Event, Launch};
+pub use launch::{Ended, Event, Launch, Outcome};
 pub use progress::Progress;
 pub use report::{Report, SeedResult};
 

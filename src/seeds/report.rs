@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::curves::{self, Point};
-use super::{Ended, SeedsError, plot};
+use super::{Ended, Outcome, SeedsError, plot};
 use crate::checkpoint::PolicyWeights;
 use crate::readable::score;
 use crate::telemetry::{RunFolder, RunRecord, Table};
@@ -103,17 +103,15 @@ fn seed_of(run: &RunFolder) -> Option<u64> {
 
 /// Why the run with this `record` stopped or, if the run noted no end, what became of it.
 fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
-    let Ended { seed, started, succeeded, interrupted, killed_by } = ended;
-    match (record, started) {
+    match (record, &ended.outcome) {
         (Some(RunRecord { finished: Some(finished), .. }), _) => finished.headline().to_owned(),
         // Another supervisor has gone on with the run.
         (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
-        (_, Err(reason)) => format!("not started: {reason}"),
-        (_, Ok(())) if *interrupted => "interrupted".to_owned(),
-        (_, Ok(())) => match killed_by {
-            Some(signal) => format!("killed by {signal}"),
-            None => format!("{}, see seed-{seed}.log", if *succeeded { "ended" } else { "failed" }),
-        },
+        (_, Outcome::NotStarted(reason)) => format!("not started: {reason}"),
+        (_, Outcome::Interrupted) => "interrupted".to_owned(),
+        (_, Outcome::Killed(signal)) => format!("killed by {signal}"),
+        (_, Outcome::Succeeded) => format!("ended, see seed-{}.log", ended.seed),
+        (_, Outcome::Failed) => format!("failed, see seed-{}.log", ended.seed),
     }
 }
 
@@ -133,7 +131,7 @@ impl SeedResult {
         Self {
             seed: ended.seed,
             stopped: stopped(ended, record.as_ref()),
-            succeeded: ended.succeeded,
+            succeeded: ended.outcome == Outcome::Succeeded,
             env_steps: figure("env_steps").and_then(|value| value.as_u64()),
             wall_s: figure("wall_s").and_then(|value| value.as_f64()),
             best_confirmed: best.map(|(return_mean, _)| return_mean),
@@ -216,10 +214,10 @@ mod tests {
         let [first, second] = [1, 2].map(|seed| RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap());
         let end = Finished { at: Timestamp::now(), reason: "step limit".into(), summary: json!({ "env_steps": 3000 }) };
         first.write_finished(end).unwrap();
-        let ended = |seed| Ended { seed, started: Ok(()), succeeded: false, interrupted: false, killed_by: None };
-        let interrupted = Ended { interrupted: true, ..ended(3) };
-        let unstarted = Ended { started: Err("no memory".into()), ..ended(4) };
-        let found = Report::read(root.path(), &[ended(1), ended(2), interrupted, unstarted, ended(5)]).seeds;
+        let not_started = Outcome::NotStarted("no memory".into());
+        let outcomes = [Outcome::Failed, Outcome::Failed, Outcome::Interrupted, not_started, Outcome::Failed];
+        let ended: Vec<Ended> = (1..).zip(outcomes).map(|(seed, outcome)| Ended { seed, outcome }).collect();
+        let found = Report::read(root.path(), &ended).seeds;
         let of = |seed: &SeedResult| (seed.stopped.clone(), seed.env_steps, seed.folder.clone());
         let path = |run: &RunFolder| Some(run.path().canonicalize().unwrap());
         assert_eq!(of(&found[0]), ("step limit".to_owned(), Some(3000), path(&first)));
@@ -259,7 +257,7 @@ mod tests {
             let run = RunFolder::create(root.path(), "run", &format!("[run]\nseed = {seed}\n")).unwrap();
             fs::write(run.evaluations(), "{\"kind\": \"routine\", \"env_steps\": 10, \"return_mean\": 1.0}\n").unwrap();
         }
-        let ended = [1, 2, 3].map(|seed| Ended { seed, started: Ok(()), succeeded: true, interrupted: false, killed_by: None });
+        let ended = [1, 2, 3].map(|seed| Ended { seed, outcome: Outcome::Succeeded });
         let report = Report::read(root.path(), &ended);
         assert_eq!(report.write("x").unwrap(), ["seeds.json", "curves.svg"]);
         let plot = fs::read_to_string(root.path().join("curves.svg")).unwrap();

@@ -28,7 +28,7 @@ pub(super) struct Writing {
 impl Writing {
     pub(super) fn new(options: &Options) -> Self {
         Self {
-            participant: Participant::default(),
+            participant: Participant::writer(),
             frames: (options.frames > 0).then(RecentFrames::default),
             steps: options.steps_to_put_together().cloned().map(Steps::new),
             priorities: Vec::new(),
@@ -62,8 +62,8 @@ impl ReplayHandle {
             return Err(ReplayError::PrioritiesOfSteps);
         }
         check_errors(errors.unwrap_or_default())?;
-        self.sharing.check_open(&self.segment)?;
-        if matches!(self.sharing, Sharing::Run { .. }) {
+        self.memory.check_open()?;
+        if matches!(self.memory.sharing, Sharing::Run { .. }) {
             self.check_numbers(columns)?;
         }
         let sides = self.sides();
@@ -75,11 +75,11 @@ impl ReplayHandle {
         self.wait_at_gate(&mut patience)?;
         let mut writing = patience.lock(&sides.writing)?;
         let Writing { participant, frames, steps, priorities } = &mut *writing;
-        let place = self.place(participant, true, &mut patience)?;
+        let place = self.place(participant, &mut patience)?;
         if let Some(errors) = errors {
             self.priorities_of(errors, priorities);
         }
-        let complete = steps.as_mut().map(|steps| steps.take(&self.schema, columns, streams));
+        let complete = steps.as_mut().map(|steps| steps.take(self.schema(), columns, streams));
         let owned: Vec<&[u8]>;
         let (columns, rows) = match &complete {
             None => (columns, rows),
@@ -89,15 +89,15 @@ impl ReplayHandle {
             }
         };
         let priorities = errors.is_some().then_some(&*priorities);
-        let area = StagingArea::of(&self.segment, place.index());
+        let area = StagingArea::of(&self.memory.segment, place.index());
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let mut moved = |claimed: &[(usize, u64)]| slots.extend(claimed.iter().map(|&(slot, _)| slot as i64));
         for row in 0..rows {
             if area.is_full() {
                 replay.flush_with(area, &mut moved);
             }
-            let mut transition = area.write(&self.schema);
-            write_row(&mut transition, &self.schema, columns, row, &replay, frames);
+            let mut transition = area.write(self.schema());
+            write_row(&mut transition, self.schema(), columns, row, &replay, frames);
             transition.commit(priorities.and_then(|priorities| Priority::from_f32(priorities[row])));
         }
         replay.flush_with(area, &mut moved);
@@ -109,7 +109,7 @@ impl ReplayHandle {
     /// takes none from a guest, as it takes none from an environment.
     fn check_numbers(&self, columns: &[&[u8]]) -> Result<(), ReplayError> {
         // The fields of a run have no other floats.
-        for (field, column) in self.schema.fields().iter().zip(columns).filter(|(field, _)| field.element == Element::F32) {
+        for (field, column) in self.schema().fields().iter().zip(columns).filter(|(field, _)| field.element == Element::F32) {
             let numbers = || column.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
             if !numbers().all(f32::is_finite) {
                 let position = numbers().position(|number| !number.is_finite()).unwrap_or(0);
@@ -130,7 +130,7 @@ impl ReplayHandle {
     pub fn clear(&self, mut patience: Patience<'_>) -> Result<(), ReplayError> {
         self.not_of_a_run("clearing it")?;
         // A process that cannot tell who is dead never becomes the repairer, so it would wait for ever.
-        self.segment.check_namespaces()?;
+        self.memory.segment.check_namespaces()?;
         while !self.clear_unless_repaired(&mut patience)? {
             self.wait_for_repairer(&mut patience)?;
         }
@@ -142,7 +142,7 @@ impl ReplayHandle {
         let sides = self.sides();
         let mut writing = patience.lock(&sides.writing)?;
         let _reading = patience.lock(&sides.reading)?;
-        match leaderless::clear(&self.segment, &self.schema) {
+        match leaderless::clear(&self.memory.segment, self.schema()) {
             Ok(()) => {}
             Err(InTheWay::Repairer) => return Ok(false),
             Err(InTheWay::Participant) => return Err(ReplayError::Stuck),
@@ -171,8 +171,8 @@ impl ReplayHandle {
             ReplayError::Busy => self.rate_limited(),
             error => error,
         })?;
-        let place = self.place(&mut patience.lock(&sides.writing)?.participant, true, patience)?;
-        let mut turn = self.limiter.turn(&self.segment, place);
+        let place = self.place(&mut patience.lock(&sides.writing)?.participant, patience)?;
+        let mut turn = self.limiter.turn(&self.memory.segment, place);
         self.wait_to_add(patience, &mut turn)?;
         Ok((turn, line))
     }
@@ -185,7 +185,7 @@ impl ReplayHandle {
             |idle| turn.wait(idle),
             |patience| {
                 // With a time limit, the call waits until then for a process that draws.
-                let all_left = self.sharing.nobody_draws(&self.segment).filter(|_| patience.is_endless());
+                let all_left = self.memory.nobody_draws().filter(|_| patience.is_endless());
                 let Some(all_left) = all_left else {
                     alone_since = None;
                     return None;

@@ -36,7 +36,7 @@ impl Reading {
         // From the system: generators of this process are copied by a fork, and children would draw the same.
         let by_chance = || Xoshiro256PlusPlus::try_from_rng(&mut SysRng).unwrap_or_else(|_| rand::make_rng());
         let random = seed.map_or_else(by_chance, Xoshiro256PlusPlus::seed_from_u64);
-        Self { participant: Participant::default(), random, priorities: Vec::new(), generations: Vec::new() }
+        Self { participant: Participant::reader(), random, priorities: Vec::new(), generations: Vec::new() }
     }
 }
 
@@ -70,14 +70,14 @@ impl ReplayHandle {
             if self.is_empty() && !waits_for_rows {
                 return Err(SampleError::Empty.into());
             }
-            self.sharing.check(&self.segment)?;
+            self.memory.check()?;
             self.wait_to_sample(count, &mut patience)?;
             let beta = beta.unwrap_or_else(|| self.beta() as f32);
             let drawn = {
                 let mut reading = patience.lock(&self.sides().reading)?;
                 let Reading { participant, random, .. } = &mut *reading;
                 self.with_reader(participant, &mut patience, |replay, place| {
-                    self.sharing.tell_of_drawing(place);
+                    self.memory.sharing.tell_of_drawing(place);
                     Ok(replay.sample_rows(rows, beta, random)?)
                 })
             };
@@ -201,10 +201,10 @@ impl ReplayHandle {
         work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, ReplayError>,
     ) -> Result<T, ReplayError> {
         // One place serves both sides of a guest, so only one side may be inside an operation.
-        let is_guest = matches!(self.sharing, Sharing::Run { .. });
+        let is_guest = matches!(self.memory.sharing, Sharing::Run { .. });
         let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
-        let place = self.place(participant, is_guest, patience)?;
+        let place = self.place(participant, patience)?;
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
         let result = work(&mut replay, place);
         participant.scratch = replay.into_scratch();

@@ -42,7 +42,7 @@ impl ReplayHandle {
             }
         };
         let replay = Self::create(options, shared, seed)?;
-        file.fill(&replay.segment, replay.schema.clone())?;
+        file.fill(&replay.memory.segment, replay.schema().clone())?;
         Ok(replay)
     }
 }

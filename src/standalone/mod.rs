@@ -45,16 +45,14 @@ use drawing::Reading;
 use participant::Participant;
 use patience::try_lock;
 use per_process::PerProcess;
-use sharing::Sharing;
+use sharing::{Memory, Sharing};
 
 /// A handle to a replay: a private or shared one that belongs to no run, or that of a run, as its guest. Its methods
 /// may be called from several threads, and from the children of a fork.
 pub struct ReplayHandle {
-    segment: Segment,
+    memory: Memory,
     options: Options,
-    schema: Schema,
     limiter: RateLimiter,
-    sharing: Sharing,
     sides: PerProcess<Sides>,
     /// Set once this process wants to leave: its threads that wait here wait no longer.
     is_closing: AtomicBool,
@@ -100,7 +98,7 @@ impl ReplayHandle {
         segment.control().set_run_state(RunState::Running);
         let sharing = if shared { Sharing::Participants } else { Sharing::Private };
         let writing = Writing::new(&options);
-        Ok(Self::of(segment, options, schema, seed, sharing, writing))
+        Ok(Self::of(Memory { segment, schema, sharing }, options, seed, writing))
     }
 
     /// The shared replay called `name`.
@@ -122,7 +120,7 @@ impl ReplayHandle {
         }
         leaderless::sweep(&segment, &schema);
         let writing = Writing::new(&options);
-        Ok(Self::of(segment, options, schema, seed, Sharing::Participants, writing))
+        Ok(Self::of(Memory { segment, schema, sharing: Sharing::Participants }, options, seed, writing))
     }
 
     /// The replay of the run whose supervisor has process id `pid`: this process becomes its guest, in one of its
@@ -138,7 +136,8 @@ impl ReplayHandle {
         let (options, schema) = described?;
         let mut writing = Writing::new(&options);
         writing.participant = Participant::guest(&segment, &attachment)?;
-        Ok(Self::of(segment, options, schema, seed, Sharing::Run { supervisor: pid, attachment }, writing))
+        let sharing = Sharing::Run { supervisor: pid, attachment };
+        Ok(Self::of(Memory { segment, schema, sharing }, options, seed, writing))
     }
 
     /// The options and fields of the run in `segment`.
@@ -178,16 +177,14 @@ impl ReplayHandle {
         Ok((options, schema))
     }
 
-    fn of(segment: Segment, options: Options, schema: Schema, seed: Option<u64>, sharing: Sharing, writing: Writing) -> Self {
+    fn of(memory: Memory, options: Options, seed: Option<u64>, writing: Writing) -> Self {
         count_forks();
         Self {
             limiter: options.limiter(),
             sides: PerProcess::new(Sides::new(writing, Reading::new(seed))),
             is_closing: AtomicBool::new(false),
-            sharing,
-            segment,
+            memory,
             options,
-            schema,
         }
     }
 
@@ -200,7 +197,7 @@ impl ReplayHandle {
     /// the child has a copy: it is repaired if a thread of the parent was at work in it, and otherwise as it was, but
     /// for the generator.
     fn sides_of_a_child(&self, inherited: &Sides) -> Sides {
-        if matches!(self.sharing, Sharing::Private) {
+        if matches!(self.memory.sharing, Sharing::Private) {
             if let (Ok(_), Ok(mut writing), Ok(mut reading)) =
                 (inherited.waiting.try_lock(), inherited.writing.try_lock(), inherited.reading.try_lock())
             {
@@ -210,7 +207,7 @@ impl ReplayHandle {
                 std::mem::swap(&mut own.participant, &mut reading.participant);
                 return Sides::new(writing, own);
             }
-            leaderless::repair_forked_copy(&self.segment, &self.schema);
+            leaderless::repair_forked_copy(&self.memory.segment, self.schema());
         }
         Sides::new(Writing::new(&self.options), Reading::new(None))
     }
@@ -227,12 +224,12 @@ impl ReplayHandle {
 
     /// Fields of a transition.
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.memory.schema
     }
 
     /// Name under which other processes open the replay; `None` for a private one.
     pub fn name(&self) -> Option<&str> {
-        Some(self.segment.name()).filter(|name| !name.is_empty())
+        Some(self.memory.segment.name()).filter(|name| !name.is_empty())
     }
 
     /// Transitions in the replay.
@@ -258,19 +255,19 @@ impl ReplayHandle {
 
     /// Priorities ever given, by all processes, that were above the largest that the tree can hold, and became that.
     pub fn saturated_priorities(&self) -> u64 {
-        self.segment.processes().iter().map(|slot| slot.counters().get(Counter::SaturatedPriorities)).sum()
+        self.memory.segment.processes().iter().map(|slot| slot.counters().get(Counter::SaturatedPriorities)).sum()
     }
 
     /// Memory of the segment, in bytes.
     pub fn total_bytes(&self) -> usize {
-        self.segment.layout().total_bytes()
+        self.memory.segment.layout().total_bytes()
     }
 
     /// The exponent of the importance weights now; in a run it is the learners' exponent, which follows the
     /// environment steps.
     pub fn beta(&self) -> f64 {
         let control = self.control();
-        let so_far = match self.sharing {
+        let so_far = match self.memory.sharing {
             Sharing::Run { .. } => control.env_steps().load(Ordering::Relaxed),
             Sharing::Private | Sharing::Participants => control.counted_samples(),
         };
@@ -296,7 +293,7 @@ impl ReplayHandle {
 
     /// The error for a call that needs priorities, which a replay that draws uniformly lacks.
     pub fn not_prioritized(&self) -> ReplayError {
-        let is_guest = matches!(self.sharing, Sharing::Run { .. });
+        let is_guest = matches!(self.memory.sharing, Sharing::Run { .. });
         let remedy = if is_guest { "start the run with replay.prioritized = true" } else { "make it with prioritized=True" };
         ReplayError::NotPrioritized { remedy }
     }
@@ -309,7 +306,7 @@ impl ReplayHandle {
     /// [`ReplayError::OfARun`] for a guest; [`ReplayError::Inexact`] if the tree is known to be wrong.
     pub fn stop(&self) -> Result<(), ReplayError> {
         self.not_of_a_run("stopping it")?;
-        if self.control().stop_running() { Ok(()) } else { self.sharing.check(&self.segment) }
+        if self.control().stop_running() { Ok(()) } else { self.memory.check() }
     }
 
     /// Let other threads of this process that wait here wait no longer, since the process is about to leave.
@@ -320,29 +317,28 @@ impl ReplayHandle {
 
     /// A batch of this replay's transitions in memory of its own.
     pub fn batch(&self, rows: usize) -> Batch {
-        Batch::new(&self.schema, rows)
+        Batch::new(self.schema(), rows)
     }
 
     /// Repair after operations that ended half-way: by the death of other processes, or by a panic of this one.
     fn repair(&self) {
-        let Self { sharing, segment, schema, .. } = self;
-        sharing.repair_after_the_dead(segment, schema);
+        self.memory.repair_after_the_dead();
         let sides = self.sides();
         // A thread that is at work repairs its side itself.
         if let Some(mut writing) = try_lock(&sides.writing) {
-            let _ = writing.participant.repair(sharing, segment, schema);
+            let _ = writing.participant.repair(&self.memory);
         }
         if let Some(mut reading) = try_lock(&sides.reading) {
-            let _ = reading.participant.repair(sharing, segment, schema);
+            let _ = reading.participant.repair(&self.memory);
         }
     }
 
     fn control(&self) -> Control<'_> {
-        self.segment.control()
+        self.memory.segment.control()
     }
 
     fn slots(&self) -> usize {
-        self.segment.layout().sizes().capacity
+        self.memory.segment.layout().sizes().capacity
     }
 
     fn slot(&self, index: i64) -> Result<usize, ReplayError> {
@@ -353,21 +349,21 @@ impl ReplayHandle {
     fn view(&self) -> ReplayView<'_> {
         // A copy of a replay is repaired before anybody looks at it.
         self.sides();
-        ReplayView::new(&self.segment, self.schema.clone())
+        ReplayView::new(&self.memory.segment, self.schema().clone())
     }
 
     /// The place of `participant`, as [`Participant::place`] gives it.
-    fn place(&self, participant: &mut Participant, stages: bool, patience: &mut Patience<'_>) -> Result<ProcessSlot<'_>, ReplayError> {
-        participant.place(&self.sharing, &self.segment, &self.schema, stages, &mut || self.wait_for_repairer(patience))
+    fn place(&self, participant: &mut Participant, patience: &mut Patience<'_>) -> Result<ProcessSlot<'_>, ReplayError> {
+        participant.place(&self.memory, &mut || self.wait_for_repairer(patience))
     }
 
     fn hold<'s>(&'s self, place: ProcessSlot<'s>, scratch: Scratch) -> Replay<'s> {
         self.sides();
-        Replay::with_scratch(&self.segment, self.schema.clone(), place, scratch)
+        Replay::with_scratch(&self.memory.segment, self.schema().clone(), place, scratch)
     }
 
     fn not_of_a_run(&self, action: &'static str) -> Result<(), ReplayError> {
-        if let Sharing::Run { .. } = self.sharing { Err(ReplayError::OfARun { action }) } else { Ok(()) }
+        if let Sharing::Run { .. } = self.memory.sharing { Err(ReplayError::OfARun { action }) } else { Ok(()) }
     }
 }
 
@@ -375,16 +371,15 @@ impl Drop for ReplayHandle {
     fn drop(&mut self) {
         // A child of a fork that did not use the handle has nothing to leave: the places are its parent's.
         if let Some(sides) = self.sides.existing() {
-            let Self { sharing, segment, schema, .. } = self;
             // No other thread has this handle any more, so none holds the locks.
             if let (Some(mut writing), Some(mut reading)) = (try_lock(&sides.writing), try_lock(&sides.reading)) {
-                writing.participant.leave(sharing, segment, schema);
-                reading.participant.leave(sharing, segment, schema);
+                writing.participant.leave(&self.memory);
+                reading.participant.leave(&self.memory);
             }
         }
-        if let Sharing::Participants = self.sharing {
-            self.segment.retire();
-            remove_if_dead(self.segment.name());
+        if let Sharing::Participants = self.memory.sharing {
+            self.memory.segment.retire();
+            remove_if_dead(self.memory.segment.name());
         }
     }
 }

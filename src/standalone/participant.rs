@@ -1,9 +1,9 @@
 //! A place in the process table that this process has taken for one kind of work.
 
 use super::ReplayError;
-use super::sharing::Sharing;
+use super::sharing::{Memory, Sharing};
 use crate::rendezvous::Attachment;
-use crate::replay::{Schema, Scratch, is_unfinished, leaderless};
+use crate::replay::{Scratch, is_unfinished, leaderless};
 use crate::segment::Segment;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
@@ -15,8 +15,9 @@ const LOOK_INTERVAL_NS: u64 = 1_000_000_000;
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// One side of a process's work, writing or reading, with a place of its own: both may go on at once in two threads.
-#[derive(Default)]
 pub(super) struct Participant {
+    /// Whether its place is among those that stage transitions.
+    stages: bool,
     place: Option<Place>,
     next_look_ns: u64,
     pub(super) scratch: Scratch,
@@ -31,41 +32,48 @@ struct Place {
 }
 
 impl Participant {
+    /// The side that adds transitions.
+    pub(super) fn writer() -> Self {
+        Self { stages: true, place: None, next_look_ns: 0, scratch: Scratch::default() }
+    }
+
+    /// The side that draws.
+    pub(super) fn reader() -> Self {
+        Self { stages: false, ..Self::writer() }
+    }
+
     /// A guest in the place that the supervisor has promised to it.
     pub(super) fn guest(segment: &Segment, attachment: &Attachment) -> Result<Self, ReplayError> {
         occupy(segment, attachment)?;
-        Ok(Self { place: Some(Place { slot: attachment.slot, _attachment: None }), ..Self::default() })
+        Ok(Self { place: Some(Place { slot: attachment.slot, _attachment: None }), ..Self::writer() })
     }
 
-    /// The place, taken first if there is none yet: with `stages`, among the places that stage transitions. Now and
-    /// then repairs after other processes that have died. `pause` waits a moment for another process that repairs;
-    /// its error ends the wait for a place.
+    /// The place, taken first if there is none yet. Now and then repairs after other processes that have died. `pause`
+    /// waits a moment for another process that repairs; its error ends the wait for a place.
     pub(super) fn place<'a>(
         &mut self,
-        sharing: &Sharing,
-        segment: &'a Segment,
-        schema: &Schema,
-        stages: bool,
+        memory: &'a Memory,
         pause: &mut dyn FnMut() -> Result<(), ReplayError>,
     ) -> Result<ProcessSlot<'a>, ReplayError> {
         let now = monotonic_ns();
         if now >= self.next_look_ns {
             self.next_look_ns = now + LOOK_INTERVAL_NS;
-            sharing.is_lost().map_or(Ok(()), Err)?;
-            sharing.repair_after_the_dead(segment, schema);
+            memory.sharing.is_lost().map_or(Ok(()), Err)?;
+            memory.repair_after_the_dead();
         }
-        self.repair(sharing, segment, schema)?;
-        sharing.check(segment)?;
+        self.repair(memory)?;
+        memory.check()?;
         let slot = match &self.place {
             Some(place) => place.slot,
-            None => self.place.insert(Place::take(sharing, segment, schema, stages, pause)?).slot,
+            None => self.place.insert(Place::take(memory, self.stages, pause)?).slot,
         };
-        Ok(segment.processes().slot(slot))
+        Ok(memory.segment.processes().slot(slot))
     }
 
     /// Repair after an operation of this process that ended half-way, by a panic, and give up the place in which it
     /// did: in a run, to the supervisor, which repairs.
-    pub(super) fn repair(&mut self, sharing: &Sharing, segment: &Segment, schema: &Schema) -> Result<(), ReplayError> {
+    pub(super) fn repair(&mut self, memory: &Memory) -> Result<(), ReplayError> {
+        let Memory { segment, schema, sharing } = memory;
         let slot = self.place.as_ref().map(|place| segment.processes().slot(place.slot));
         let Some(slot) = slot.filter(|&slot| is_unfinished(segment, slot)) else { return Ok(()) };
         match sharing {
@@ -78,14 +86,14 @@ impl Participant {
     }
 
     /// Give the place back.
-    pub(super) fn leave(&mut self, sharing: &Sharing, segment: &Segment, schema: &Schema) {
-        if self.repair(sharing, segment, schema).is_err() {
+    pub(super) fn leave(&mut self, memory: &Memory) {
+        if self.repair(memory).is_err() {
             // Another process repairs: this place is repaired and freed after the death of this process.
             return;
         }
         let Some(place) = self.place.take() else { return };
-        let slot = segment.processes().slot(place.slot);
-        match sharing {
+        let slot = memory.segment.processes().slot(place.slot);
+        match memory.sharing {
             Sharing::Run { .. } => slot.announce_leaving(),
             Sharing::Private | Sharing::Participants => {
                 // The phase tells others that the process was not killed.
@@ -97,15 +105,10 @@ impl Participant {
 }
 
 impl Place {
-    fn take(
-        sharing: &Sharing,
-        segment: &Segment,
-        schema: &Schema,
-        stages: bool,
-        pause: &mut dyn FnMut() -> Result<(), ReplayError>,
-    ) -> Result<Self, ReplayError> {
+    fn take(memory: &Memory, stages: bool, pause: &mut dyn FnMut() -> Result<(), ReplayError>) -> Result<Self, ReplayError> {
+        let Memory { segment, schema, sharing } = memory;
         if let Sharing::Run { .. } = sharing {
-            let attachment = sharing.attach_again(segment)?;
+            let attachment = memory.attach_again()?;
             occupy(segment, &attachment)?;
             return Ok(Self { slot: attachment.slot, _attachment: Some(attachment) });
         }

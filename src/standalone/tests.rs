@@ -115,7 +115,7 @@ fn whoever_leaves_after_a_panic_leaves_a_whole_replay_and_a_free_place() {
     update_half(&other);
     drop(other);
     assert!(is_exact(&replay));
-    let taken = replay.segment.processes().iter().filter(|slot| slot.state() != crate::segment::processes::SlotState::Free);
+    let taken = replay.memory.segment.processes().iter().filter(|slot| slot.state() != crate::segment::processes::SlotState::Free);
     assert_eq!(taken.count(), 1, "this process's own place to write");
 }
 
@@ -184,16 +184,16 @@ fn who_drew_before_a_replay_was_saved_is_not_missed_once_it_is_loaded() {
     replay.save(file.path()).unwrap();
     let loaded = ReplayHandle::load(file.path(), true, None, Some(1)).unwrap();
     assert_eq!((loaded.sampled(), loaded.options().participants), (8, 2));
-    assert_eq!(loaded.sharing.nobody_draws(&loaded.segment), None, "who draws is still to come");
+    assert_eq!(loaded.memory.nobody_draws(), None, "who draws is still to come");
     let judge = ReplayHandle::open(loaded.name().unwrap(), None).unwrap();
     patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
     drop(judge);
-    assert_eq!(loaded.sharing.nobody_draws(&loaded.segment), None, "who has judged has not drawn");
+    assert_eq!(loaded.memory.nobody_draws(), None, "who has judged has not drawn");
     let mut rows = loaded.batch(8);
     patience(|patience| loaded.sample(&mut rows.as_rows(), None, patience)).unwrap();
     let feeder = ReplayHandle::open(loaded.name().unwrap(), None).unwrap();
     drop(loaded);
-    assert_eq!(feeder.sharing.nobody_draws(&feeder.segment), Some(true));
+    assert_eq!(feeder.memory.nobody_draws(), Some(true));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn whoever_only_writes_priorities_back_is_not_taken_for_one_who_draws() {
     patience(|patience| learner.sample(&mut rows.as_rows(), None, patience)).unwrap();
     let [feeder, judge] = [(), ()].map(|()| ReplayHandle::open(learner.name().unwrap(), None).unwrap());
     patience(|patience| judge.update(&[0], None, &[0.5], Stale::Refuse, patience)).unwrap();
-    let nobody_draws = || feeder.sharing.nobody_draws(&feeder.segment);
+    let nobody_draws = || feeder.memory.nobody_draws();
     assert_eq!(nobody_draws(), None, "the learner does");
     drop(learner);
     assert_eq!(nobody_draws(), Some(false), "the judge may be about to");
@@ -233,7 +233,7 @@ fn what_was_being_overwritten_while_a_replay_was_saved_gives_its_name_to_nothing
     let capacity = replay.options().capacity;
     add(&replay, &vec![0; 4 * capacity], capacity);
     // Another process has claimed the oldest row's slot: it is in state 1 of its second generation, and not in the file.
-    replay.segment.words(Region::Store)[0].store(2 << 24 | 1 << 20, Ordering::Relaxed);
+    replay.memory.segment.words(Region::Store)[0].store(2 << 24 | 1 << 20, Ordering::Relaxed);
     let file = tempfile::NamedTempFile::new().unwrap();
     replay.save(file.path()).unwrap();
     let loaded = ReplayHandle::load(file.path(), false, None, Some(1)).unwrap();
@@ -339,7 +339,7 @@ fn of_the_dead() -> ReplayHandle {
     let writer = ReplayHandle::open(replay.name().unwrap(), None).unwrap();
     add(&writer, &[0; 4], 1);
     drop(writer);
-    for place in replay.segment.processes().iter() {
+    for place in replay.memory.segment.processes().iter() {
         let generation = place.reserve(Role::Participant, place.index()).unwrap();
         assert!(place.occupy(0x7fff_ffff, generation));
     }

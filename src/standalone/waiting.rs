@@ -28,7 +28,7 @@ impl ReplayHandle {
                 return None;
             }
             next_look = Some(now + LOOK_INTERVAL);
-            self.sharing.repair_after_the_dead(&self.segment, &self.schema);
+            self.memory.repair_after_the_dead();
             look(patience)
         };
         self.wait_patiently(patience, wait, look, || self.rate_limited())
@@ -54,8 +54,8 @@ impl ReplayHandle {
     pub(super) fn wait_at_gate(&self, patience: &mut Patience<'_>) -> Result<(), ReplayError> {
         // A forked copy is repaired first: the process that repaired the original does not repair the copy.
         self.sides();
-        let late = || ReplayError::unrepaired(&self.segment);
-        self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.segment, &self.schema, idle), |_| None, late)
+        let late = || ReplayError::unrepaired(&self.memory.segment);
+        self.wait_patiently(patience, |idle| leaderless::wait_until_open(&self.memory.segment, self.schema(), idle), |_| None, late)
     }
 
     /// Wait a moment for another process that repairs.
@@ -67,7 +67,7 @@ impl ReplayHandle {
                 idle()
             },
             |_| None,
-            || ReplayError::unrepaired(&self.segment),
+            || ReplayError::unrepaired(&self.memory.segment),
         )
     }
 
@@ -86,7 +86,7 @@ impl ReplayHandle {
                 match patience.given_up() {
                     Some(GivenUp::Interrupted) => Some(ReplayError::Interrupted),
                     Some(GivenUp::Late) => Some(late()),
-                    None => self.sharing.is_lost().or_else(|| look(patience)),
+                    None => self.memory.sharing.is_lost().or_else(|| look(patience)),
                 }
             };
             reason.is_none()
@@ -95,6 +95,6 @@ impl ReplayHandle {
             return Ok(());
         }
         // Without a reason, the state of the run has ended the wait.
-        Err(reason.or_else(|| self.sharing.check_open(&self.segment).err()).unwrap_or(ReplayError::Stopped))
+        Err(reason.or_else(|| self.memory.check_open().err()).unwrap_or(ReplayError::Stopped))
     }
 }

@@ -89,7 +89,7 @@ impl Console {
     }
 
     /// Whether a live line is shown.
-    pub fn is_terminal(&self) -> bool {
+    pub fn has_live_line(&self) -> bool {
         self.shared.abilities.live_line
     }
 
@@ -127,7 +127,7 @@ impl Console {
 
     /// Shows `line` as the live line, if there is a terminal. It must not be wider than [`Console::look`] says.
     pub fn set_line(&self, line: String) {
-        if !self.is_terminal() || !self.is_owner() {
+        if !self.has_live_line() || !self.is_owner() {
             return;
         }
         let mut state = self.state();
@@ -165,7 +165,7 @@ impl Console {
     }
 
     fn print_from_child(&self, text: &str) {
-        let erase = if self.is_terminal() { ERASE_LINE } else { "" };
+        let erase = if self.has_live_line() { ERASE_LINE } else { "" };
         let line = format!("{erase}{}\n", text.trim_end_matches('\n'));
         // One write and no lock: the child's copy of the state belongs to its parent. A failure could be reported to
         // nobody.

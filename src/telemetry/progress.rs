@@ -1,6 +1,6 @@
 //! Progress while a run goes on: a live line on a terminal, a line now and then elsewhere.
 
-use super::pace::Pace;
+use super::mean_rates::MeanRates;
 use super::progress_line::{live_line, plain_line};
 use super::{Console, Snapshot};
 
@@ -11,7 +11,7 @@ const RATE_WINDOW_S: f64 = 2.0;
 #[derive(Debug)]
 pub struct Progress {
     console: Console,
-    pace: Pace,
+    rates: MeanRates,
     first_return: Option<f64>,
     plain_interval_s: f64,
     next_plain_s: f64,
@@ -20,14 +20,14 @@ pub struct Progress {
 impl Progress {
     /// Shows progress on `console`; if that is no terminal, one line every `plain_interval_s` seconds of the run.
     pub fn new(console: Console, plain_interval_s: f64) -> Self {
-        Self { console, pace: Pace::over(RATE_WINDOW_S), first_return: None, plain_interval_s, next_plain_s: plain_interval_s }
+        Self { console, rates: MeanRates::over(RATE_WINDOW_S), first_return: None, plain_interval_s, next_plain_s: plain_interval_s }
     }
 
     /// Shows `snapshot`. Never blocks, and is cheap enough for every turn of the supervisor's loop.
     pub fn update(&mut self, snapshot: &Snapshot) {
         self.first_return = self.first_return.or(snapshot.eval_return_mean);
-        let steady = self.pace.steady(snapshot);
-        if self.console.is_terminal() {
+        let steady = self.rates.steady(snapshot);
+        if self.console.has_live_line() {
             self.console.set_line(live_line(&steady, self.first_return, self.console.look()));
         } else if snapshot.wall_s >= self.next_plain_s {
             // Late updates skip lines rather than catching up on them.

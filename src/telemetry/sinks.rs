@@ -16,7 +16,7 @@ use super::append::AppendFile;
 use super::bottleneck::{Context, Judged};
 use super::goal::Goal;
 use super::jsonl::{EvaluationLine, JsonLines};
-use super::pace::Pace;
+use super::mean_rates::MeanRates;
 use super::play_command::Program;
 use super::reached::Reached;
 use super::run_record::Finished;
@@ -55,7 +55,7 @@ pub struct Sinks {
     metrics_interval_s: f64,
     next_metrics_s: f64,
     last_metrics_s: Option<f64>,
-    metrics_pace: Pace,
+    metrics_rates: MeanRates,
     judged: Judged,
     /// The causes of failures that the user has been told.
     known_causes: BTreeSet<String>,
@@ -93,7 +93,7 @@ impl Sinks {
             metrics_interval_s: settings.metrics_interval_s,
             next_metrics_s: 0.0,
             last_metrics_s: None,
-            metrics_pace: Pace::over(0.0),
+            metrics_rates: MeanRates::over(0.0),
             judged: Judged::new(settings.context),
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
@@ -254,7 +254,7 @@ impl Sinks {
 
     fn write_metrics(&mut self, snapshot: &Snapshot) {
         self.last_metrics_s = Some(snapshot.wall_s);
-        let steady = self.metrics_pace.steady(snapshot);
+        let steady = self.metrics_rates.steady(snapshot);
         let line = self.metrics.attempt(|file| file.append(&steady));
         let scalars = self.tensorboard.attempt(|file| file.snapshot(&steady));
         self.report(line);

@@ -1,7 +1,7 @@
 //! What a run does from one look to the next, if one side may be ahead of the other for a while; and the windows that the tuner gets of it,
 //! made as the supervisor makes them: each ends with a look, and holds whole updates and whole flushes.
 
-use shoal::adaptation::{Inserted, LeastWindow, NarrowBand, Setting, Window};
+use shoal::adaptation::{AllowedSamples, LeastWindow, NarrowBand, Setting, Window};
 
 use super::machine::{Between, Done, Machine};
 use super::shapes::{self, Start};
@@ -72,9 +72,9 @@ impl Flow {
             measured.env_steps_per_s = inserted_per_s;
         }
         let samples_per_insert = machine.ratio(setting).expect("what lies between the sides is held by a ratio");
-        let samples_at_once = (samples_per_insert * FLUSH as f64).max(setting.batch_size as f64);
-        let inserted = Inserted { samples_per_s: samples_per_insert * inserted_per_s, samples_at_once };
-        (self.narrow.lasting(measured, seconds, inserted), seconds)
+        let at_once = (samples_per_insert * FLUSH as f64).max(setting.batch_size as f64);
+        let allowed = AllowedSamples { per_s: samples_per_insert * inserted_per_s, at_once };
+        (self.narrow.lasting(measured, seconds, allowed), seconds)
     }
 
     /// Until the next look each side works at its own pace; once one is ahead by the band, it works at the pace of the other.

@@ -1,6 +1,5 @@
 //! The machines and runs that a search is proved on.
 
-use shoal::adaptation::initial::{self, BatchKind};
 use shoal::adaptation::{Hold, Objective, Range, Ranges, Rules, Setting};
 
 use super::machine::{Between, Machine};
@@ -28,7 +27,7 @@ pub(crate) struct Shape {
 /// Where a search begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Start {
-    /// From the automatic choice.
+    /// From what `auto` chooses for one learner of DQN.
     Auto,
     /// From the lowest value of every range, far from any good setting.
     Lowest,
@@ -104,9 +103,9 @@ impl Shape {
         let ranges = self.ranges();
         match start {
             Start::Auto => Setting {
-                actors: initial::actors(self.machine.cores, 1, false),
+                actors: self.machine.cores.saturating_sub(1).max(1),
                 environments: USUAL_ENVIRONMENTS,
-                batch_size: initial::batch_size(BatchKind::Values, 1, usize::MAX).clamp(ranges.batch_size.low, ranges.batch_size.high),
+                batch_size: 64_usize.clamp(ranges.batch_size.low, ranges.batch_size.high),
             },
             Start::Lowest => {
                 Setting { actors: ranges.actors.low, environments: ranges.environments.low, batch_size: ranges.batch_size.low }

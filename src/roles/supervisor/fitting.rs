@@ -3,7 +3,7 @@
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
-use crate::config::fitted::{Found, start};
+use crate::config::fitted::Found;
 use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
@@ -19,7 +19,7 @@ const TIMES_THE_ENVIRONMENTS: usize = 4;
 /// The settings that are tried in a run of `config` on so many cores; `None` if the run is not fitted.
 pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
     let table = &config.adaptation;
-    let start = start(config);
+    let start = config.setting();
     table.enabled.then(|| {
         let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {
@@ -54,7 +54,7 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     // The rules for ranges are about what the run begins with.
     planned.adaptation.enabled = false;
     if let Err(errors) = planned.validate() {
-        let ends = start(&planned).flags();
+        let ends = planned.setting().flags();
         let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
         let keys = match planned.rows() {
             Rows::Transitions => "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch",
@@ -95,7 +95,7 @@ impl Fitting {
         let limiter = prepared.algorithm().experience().limiter();
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
-        let begun = Found { home: start(config), counts: [0, 0] };
+        let begun = Found { home: config.setting(), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted);
         Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false })
@@ -189,7 +189,6 @@ fn progress(now: &Snapshot) -> f64 {
 mod tests {
     use super::*;
     use crate::config::fitted::tests::config;
-    use crate::config::fitted::with;
 
     #[test]
     fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {
@@ -227,10 +226,10 @@ mod tests {
         let mut loaded = Config::parse(&text, "test.toml", &[]).unwrap();
         let ranges = ranges(&loaded.config, 2).unwrap();
         let planned = planned(&mut loaded, Some(&ranges)).unwrap();
-        assert_eq!(start(&planned), Setting { actors: 4, environments: 32, batch_size: 256 });
+        assert_eq!(planned.setting(), Setting { actors: 4, environments: 32, batch_size: 256 });
         assert_eq!(loaded.config.effective_error_band(), planned.effective_error_band());
         assert_eq!(loaded.config.most_transitions_in_flight(), planned.most_transitions_in_flight());
-        assert_eq!(start(&with(&loaded.config, start(&planned))), Setting { batch_size: 64, ..start(&planned) });
+        assert_eq!(loaded.config.with_actors_of(planned.setting()).setting(), Setting { batch_size: 64, ..planned.setting() });
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{Plan, PlanError, Resumption, RunOutcome, Session, SupervisorError, f
 use crate::adaptation::Ranges;
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
-use crate::config::fitted::{self, Found};
+use crate::config::fitted::Found;
 use crate::config::schema::{AlgorithmConfig, MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, Difference, Loaded, Rows};
 use crate::environments::{EnvironmentError, EnvironmentSpec, Examined, Moment};
@@ -238,7 +238,7 @@ impl Prepared {
     /// What an earlier life of the run found, if its search goes on from there: within the ranges of now, which may be narrower.
     pub(super) fn found(&self, resumption: Option<&Resumption>) -> Option<Found> {
         let (ranges, adaptation) = (self.ranges?, resumption?.folder().adaptation());
-        let found = Found::from(fitted::start(&self.loaded.config), telemetry::jsonl::read(&adaptation))?;
+        let found = Found::of_probes(self.loaded.config.setting(), telemetry::jsonl::read(&adaptation))?;
         Some(Found { home: ranges.clamped(found.home), ..found })
     }
 

@@ -1,6 +1,6 @@
 //! Windows of a run that fits itself: what happened between two moments.
 
-use crate::adaptation::{Hold, Inserted, LeastWindow, NarrowBand, Setting, Window};
+use crate::adaptation::{AllowedSamples, Hold, LeastWindow, NarrowBand, Setting, Window};
 use crate::config::{Config, Rows};
 use crate::telemetry::Snapshot;
 
@@ -40,11 +40,11 @@ impl Ratio {
         let [last, now] = moments;
         let elapsed_s = now.wall_s - last.wall_s;
         let samples_per_insert = self.hold.samples_per_insert(self.samples_per_insert, self.configured_batch, in_force.batch_size);
-        let inserted = Inserted {
-            samples_per_s: samples_per_insert * now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s,
-            samples_at_once: (samples_per_insert * self.inserted_at_once(moments, in_force)).max(in_force.batch_size as f64),
+        let allowed = AllowedSamples {
+            per_s: samples_per_insert * now.inserted.saturating_sub(last.inserted) as f64 / elapsed_s,
+            at_once: (samples_per_insert * self.inserted_at_once(moments, in_force)).max(in_force.batch_size as f64),
         };
-        let lasting = self.band.lasting(window, elapsed_s, inserted);
+        let lasting = self.band.lasting(window, elapsed_s, allowed);
         match self.hold {
             // Steps come as many together as are inserted at once: how many there will be, the updates tell better.
             Hold::UpdatesPerStep if samples_per_insert > 0.0 => {

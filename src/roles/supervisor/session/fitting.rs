@@ -6,7 +6,7 @@ use super::super::watch::{Living, Watched, work_counted};
 use super::{Session, SupervisorError};
 use crate::adaptation::{Incident, Probe, Setting, Verdict};
 use crate::config::Config;
-use crate::config::fitted::{Line, doublings, repeating, start};
+use crate::config::fitted::{Line, doublings, repeating};
 use crate::segment::Segment;
 use crate::segment::processes::{Phase, Role};
 use crate::telemetry::Snapshot;
@@ -44,7 +44,7 @@ impl Session {
 
     /// The numbers of processes and the batch that are to be in force.
     pub(super) fn wanted(&self) -> Setting {
-        self.fitting.as_ref().map_or_else(|| start(self.config()), |fitting| fitting.wanted())
+        self.fitting.as_ref().map_or_else(|| self.config().setting(), |fitting| fitting.wanted())
     }
 
     /// Start the actors that are wanted and not there. Ask those to leave that are not wanted, or have another
@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn tell(&mut self, probe: &Probe) {
-        self.sinks.probe(&Line { probe, configured: start(self.config()) });
+        self.sinks.probe(&Line { probe, configured: self.config().setting() });
         let flags = probe.to.flags();
         match probe.verdict {
             Verdict::Accepted => self.sinks.event(&format!("faster with {flags}: {}", probe.reason)),

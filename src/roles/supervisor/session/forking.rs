@@ -8,7 +8,6 @@ use super::super::hang::StackFile;
 use super::super::slots::PlannedProcess;
 use super::super::watch::{ActorSetting, work_counted};
 use super::Session;
-use crate::config::fitted::with;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::{Run, environments};
 use crate::segment::membership::{Membership, View};
@@ -44,7 +43,7 @@ impl Session {
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
-        let config = with(self.config(), self.wanted());
+        let config = self.config().with_actors_of(self.wanted());
         // An environment may change the current folder of its process.
         let folder = self.sinks.folder().absolute();
         let run = Run {

@@ -7,12 +7,12 @@ use super::Snapshot;
 
 /// Remembers snapshots for a while and replaces a snapshot's rates by means over that time.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct MeanRates {
     window_s: f64,
     moments: VecDeque<Snapshot>,
 }
 
-impl Pace {
+impl MeanRates {
     /// Means over `window_s` seconds; with 0, over the time since the previous call.
     pub(super) fn over(window_s: f64) -> Self {
         Self { window_s, moments: VecDeque::new() }
@@ -43,20 +43,20 @@ mod tests {
 
     #[test]
     fn a_rate_is_the_mean_over_the_window() {
-        let mut pace = Pace::over(2.0);
-        assert_eq!(pace.steady(&at(0.0, 0)).env_steps_per_s, -1.0);
-        assert_eq!(pace.steady(&at(1.0, 100)).env_steps_per_s, 100.0);
-        assert_eq!(pace.steady(&at(2.0, 400)).env_steps_per_s, 200.0);
-        let late = pace.steady(&at(3.0, 1100));
+        let mut rates = MeanRates::over(2.0);
+        assert_eq!(rates.steady(&at(0.0, 0)).env_steps_per_s, -1.0);
+        assert_eq!(rates.steady(&at(1.0, 100)).env_steps_per_s, 100.0);
+        assert_eq!(rates.steady(&at(2.0, 400)).env_steps_per_s, 200.0);
+        let late = rates.steady(&at(3.0, 1100));
         assert_eq!((late.env_steps_per_s, late.updates_per_s), (500.0, 125.0));
         assert_eq!((late.cores_used, late.cores_by_kind), (0.5, ByKind { learners: 0.5, ..ByKind::default() }));
     }
 
     #[test]
     fn without_a_window_a_rate_is_the_one_since_the_previous_call() {
-        let mut pace = Pace::over(0.0);
-        pace.steady(&at(0.0, 0));
-        pace.steady(&at(1.0, 100));
-        assert_eq!(pace.steady(&at(2.0, 400)).env_steps_per_s, 300.0);
+        let mut rates = MeanRates::over(0.0);
+        rates.steady(&at(0.0, 0));
+        rates.steady(&at(1.0, 100));
+        assert_eq!(rates.steady(&at(2.0, 400)).env_steps_per_s, 300.0);
     }
 }

@@ -1,4 +1,4 @@
-//! How often a process that steps many environments says that it lives.
+//! When a process that steps many environments says that it lives.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::environments::{Actions, EnvironmentError, VectorEnvironment};
 /// resets are rare, and may be slow where steps are not.
 const LONG_FOR_ALL: Duration = Duration::from_millis(200);
 
-/// Whether the environments of a process took long in their last step.
-pub(super) struct Pace {
+/// When a process says that it lives, which depends on whether its environments took long in their last step.
+pub(super) struct SignsOfLife {
     are_slow: bool,
 }
 
-impl Pace {
-    /// The pace of environments that have not been stepped yet, which may be slow.
-    pub(super) fn unknown() -> Self {
+impl SignsOfLife {
+    /// Those for environments that have not been stepped yet, which may be slow.
+    pub(super) fn new() -> Self {
         Self { are_slow: true }
     }
 
@@ -52,12 +52,12 @@ mod tests {
     fn a_process_says_before_each_step_that_it_lives_where_environments_are_slow_or_not_known_yet() {
         let mut environments = VectorEnvironment::new((0..3).map(|_| registry::make("CartPole-v1").unwrap()).collect()).unwrap();
         environments.reset(1).unwrap();
-        let mut pace = Pace::unknown();
+        let mut signs_of_life = SignsOfLife::new();
         // The last step of each took so long; no episode ends as early as this.
         for (took_ms, signs) in [(None, 3), (Some(200), 0), (Some(201), 3)] {
-            took_ms.into_iter().for_each(|took_ms| pace.took(Duration::from_millis(took_ms)));
+            took_ms.into_iter().for_each(|took_ms| signs_of_life.took(Duration::from_millis(took_ms)));
             let given = Cell::new(0);
-            pace.step(&mut environments, Actions::Discrete(&[0; 3]), || given.set(given.get() + 1)).unwrap();
+            signs_of_life.step(&mut environments, Actions::Discrete(&[0; 3]), || given.set(given.get() + 1)).unwrap();
             assert_eq!(given.get(), signs, "after a step of {took_ms:?} ms");
         }
     }
