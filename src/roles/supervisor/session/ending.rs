@@ -59,14 +59,19 @@ impl Session {
 
     /// Have processes leave as `leaving` says, and serve those that have not left.
     fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
+        // A pause before the end of training gives nobody more time after it.
+        self.look_clock.look(Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
             let now = Instant::now();
+            let pause = self.look_clock.look(now);
+            leaving.put_off(pause);
             if system::stop_requested() {
                 leaving.interrupt(now);
             }
             for watched in &mut self.watched {
                 let slot = self.segment.processes().slot(watched.planned.slot);
-                let closing = (slot.phase() == Some(Phase::Leaving)).then(|| silence(slot));
+                let silent = watched.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
+                let closing = (slot.phase() == Some(Phase::Leaving)).then_some(silent);
                 match leaving.signal(watched.planned.role, closing, now) {
                     Some(Signal::SIGKILL) => watched.kill_as_late(),
                     Some(signal) => watched.signal(signal),
