@@ -136,6 +136,12 @@ impl RunFolder {
         }
     }
 
+    /// The folder where it is now, if it was moved on its file system since it was locked.
+    pub fn moved(&self) -> Option<Self> {
+        // Links may lead to it.
+        self.found_again().filter(|found| found.path.canonicalize().ok() != self.path.canonicalize().ok())
+    }
+
     /// The folder by its absolute path, which leads to it from any working directory.
     pub fn absolute(&self) -> Self {
         Self { path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()), ..self.clone() }

@@ -30,6 +30,7 @@ impl Session {
         // A process that died while it left may have damaged the tree: that is the reason then.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
+        self.follow_folder();
         visualizer::remove_unfinished(&self.sinks.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(unsaved) = self.unsaved_best {
