@@ -19,7 +19,7 @@ use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
-use shoal::telemetry::EvaluationKind;
+use shoal::telemetry::{EvaluationKind, RunFolder};
 use shoal::values::Values;
 
 /// What a policy was asked for.
@@ -246,7 +246,8 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         let heard = asked(config, |world| {
             world.publish_parameters();
             let run = world.process(Role::Evaluator, 0);
-            Evaluator::new(&run, folder.path().join("best.safetensors"), 0).unwrap().evaluate(&sender, || true).unwrap();
+            let folder = RunFolder::create(folder.path(), "run", "").unwrap();
+            Evaluator::new(&run, folder, 0).unwrap().evaluate(&sender, || true).unwrap();
         });
         let reports = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation);
         let played: Vec<_> = reports.map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
 use run_support::{Supervised, kill, limit_files, living, number, start, too_few_files};
+use serde_json::Value;
+use shoal::checkpoint::PolicyWeights;
 
 /// The processes that the supervisor has forked into a session of their own.
 fn sentinels(run: &Supervised) -> Vec<u32> {
@@ -49,6 +51,30 @@ fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
         run.ask("inspect", &[run.run_folder().to_str().unwrap(), "--json"]);
     }
     run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_run_whose_folder_was_moved_leaves_all_that_it_learned_where_that_is_now() {
+    let mut run = start(&["checkpoint.interval_s=600", "evaluator.interval_ms=50"]);
+    run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
+    let (latest, moved) = (run.run_folder(), run.folder.path().join("archive"));
+    let old = latest.canonicalize().unwrap();
+    std::fs::rename(&old, &moved).unwrap();
+    // So that this test finds it.
+    std::fs::remove_file(&latest).unwrap();
+    std::os::unix::fs::symlink(&moved, &latest).unwrap();
+    let newest = |lines: &[Value]| lines.iter().filter(|line| line["is_best"] == true).map(|line| number(line, "version")).max();
+    let before = newest(&run.evaluations());
+    run.wait_for_evaluations("better weights", |lines| newest(lines) > before);
+    run.end_by(Signal::SIGINT);
+    let log = run.log();
+    assert!(log.contains("the folder of the run was moved, and its results go to"), "{log}");
+    let version = |name: &str| PolicyWeights::load(&moved.join("weights").join(name)).unwrap().metadata.parameter_version;
+    let best = version("best.safetensors");
+    assert!(Some(best) == newest(&run.evaluations()) && version("last.safetensors") >= best, "{best}: {log}");
+    assert_eq!(run.record()["finished"]["reason"], "interrupted");
+    assert_eq!(run.checkpoints().len(), 1, "{log}");
+    assert!(!old.exists(), "made anew");
 }
 
 #[test]

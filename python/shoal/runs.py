@@ -6,9 +6,7 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
-import struct
 import subprocess
 import sys
 import termios
@@ -370,6 +368,8 @@ class _OwnRun(Run):
                     return
                 self._keep(piece)
                 if not self._quiet:
+                    # The window may have another size by now.
+                    _fit(self._output)
                     try:
                         sys.stderr.write(piece.decode(errors="replace"))
                         sys.stderr.flush()
@@ -461,6 +461,12 @@ def _is_terminal(stream):
     return False
 
 
+def _fit(output):
+    """Give `output` the size of the window in which standard error is shown, if both are terminals."""
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        ioctl(output, termios.TIOCSWINSZ, ioctl(sys.stderr.fileno(), termios.TIOCGWINSZ, bytes(8)))
+
+
 def _started(arguments):
     """Start the program `shoal` with `arguments`. Returns its process, and the file to read its output from.
 
@@ -477,8 +483,7 @@ def _started(arguments):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
         return process, process.stderr
     ours, theirs = pty.openpty()
-    columns, rows = shutil.get_terminal_size()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    _fit(theirs)
     process = subprocess.Popen(command, stderr=theirs, **settings)
     os.close(theirs)
     return process, os.fdopen(ours, "rb", buffering=0)

@@ -2,12 +2,17 @@
 
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 import tomllib
+from fcntl import ioctl
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -419,6 +424,38 @@ def test_a_run_goes_on_if_its_output_cannot_be_shown(folder, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=fail, flush=fail, isatty=bool))
     assert shoal.train("cartpole_dqn", run=SHORT).reason == "step limit"
+
+
+def test_the_progress_of_a_run_fits_the_terminal_that_shows_it(folder):
+    code = f"""
+import sys, shoal
+run = shoal.start("cartpole_dqn", run={ENDLESS})
+sys.stdin.read()
+run.stop()
+"""
+    ours, theirs = pty.openpty()
+
+    def resize(columns):
+        ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    shown = bytearray()
+
+    def drawn():
+        """The lines that were drawn again, each without its colours."""
+        shown.extend(os.read(ours, 1 << 16))
+        lines = re.findall(rb"\x1b\[2K([^\r\n]+)(?=\r\x1b\[2K)", shown)
+        return [re.sub(r"\x1b\[[0-9;]*m", "", line.decode(errors="replace")) for line in lines]
+
+    resize(60)
+    # Its standard output is no terminal.
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
+    with subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TERM": "xterm"}, **streams) as process:
+        os.close(theirs)
+        lines = wait_for("progress", lambda: len(lines := drawn()) > 2 and lines)
+        resize(30)
+        wait_for("progress in a narrower window", lambda: len(drawn()[-1]) < 30)
+        os.close(ours)
+    assert process.returncode == 0 and max(map(len, lines)) < 60, lines
 
 
 def test_the_child_of_a_fork_sees_the_run_and_does_not_end_it(folder):

@@ -33,6 +33,11 @@ impl PolicySaver {
         Self { path, unsaved: None, next_attempt: Instant::now() }
     }
 
+    /// Save under `path` from here on.
+    pub fn save_under(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
     /// Save `policy`, or say why that must wait; [`Self::retry`] then goes on trying. A policy that waited before
     /// is forgotten.
     ///

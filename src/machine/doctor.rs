@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::memory::SETTINGS_OF_GROUP_LIMITS;
 use super::shared_memory::HugePages;
-use super::{Budget, Host, Machine, PythonSurvey, SharedMemory};
+use super::{Budget, Host, Limit, Machine, PythonSurvey, SharedMemory};
 
 /// How bad a fact is for runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,7 +128,7 @@ fn control_group(machine: &Machine) -> Finding {
 
 fn shared_memory(machine: &Machine) -> Finding {
     let Some(shared) = &machine.shared_memory else {
-        return Finding::problem("shared memory", "/dev/shm is not mounted".to_owned(), "mount -t tmpfs -o mode=1777 tmpfs /dev/shm");
+        return Finding::problem("shared memory", "/dev/shm is not there".to_owned(), Limit::NoSharedMemory.remedy(TOO_FEW_BYTES));
     };
     if *shared == SharedMemory::UNLIMITED {
         return Finding::ok("shared memory", "/dev/shm has no limit of its own".to_owned());
@@ -270,8 +270,8 @@ impl fmt::Display for Finding {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture;
     use super::super::gpu::Gpus;
-    use super::super::{Limit, fixture};
     use super::*;
 
     /// A machine on which nothing is amiss, whatever this one is like.
@@ -370,12 +370,14 @@ mod tests {
     fn a_machine_without_shared_memory_cannot_run() {
         let mut machine = sound_machine();
         machine.shared_memory = None;
-        let problems: Vec<&str> = report(&machine, &PythonSurvey::sound())
-            .iter()
-            .filter(|finding| finding.verdict == Severity::Problem)
-            .map(|finding| finding.topic)
-            .collect();
-        assert_eq!(problems, ["shared memory", "largest segment"]);
+        let mut problems = report(&machine, &PythonSurvey::sound());
+        problems.retain(|finding| finding.verdict == Severity::Problem);
+        let topics: Vec<&str> = problems.iter().map(|finding| finding.topic).collect();
+        assert_eq!(topics, ["shared memory", "largest segment"]);
+        for Finding { fix, .. } in problems {
+            // What is not there cannot be mounted with another size.
+            assert!(fix.as_ref().is_some_and(|fix| fix.contains("mkdir -p /dev/shm") && !fix.contains("remount")), "{fix:?}");
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub enum Limit {
         /// Bytes that are taken there.
         used_bytes: u64,
     },
+    /// There is no `/dev/shm`.
+    NoSharedMemory,
     /// The largest file that the process may write.
     FileSize,
 }
@@ -104,8 +106,9 @@ impl Budget {
     pub fn of(machine: &Machine) -> Self {
         let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
         let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.file.clone())));
-        let (free_bytes, total_bytes) = machine.shared_memory.as_ref().map_or((0, 0), |shared| (shared.free_bytes, shared.total_bytes));
-        let shared = (free_bytes, Limit::SharedMemory { used_bytes: total_bytes.saturating_sub(free_bytes) });
+        let shared = machine.shared_memory.as_ref().map_or((0, Limit::NoSharedMemory), |shared| {
+            (shared.free_bytes, Limit::SharedMemory { used_bytes: shared.total_bytes.saturating_sub(shared.free_bytes) })
+        });
         let file = (machine.software.largest_file_bytes, Limit::FileSize);
         let (bytes, limit) =
             memory.into_iter().chain(group).chain([shared, file]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
@@ -135,6 +138,9 @@ impl Limit {
                 "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
                 mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
             ),
+            Limit::NoSharedMemory => {
+                "run `mkdir -p /dev/shm && mount -t tmpfs -o mode=1777 tmpfs /dev/shm` as root (docker: leave --ipc=none out)".to_owned()
+            }
             Limit::FileSize => "raise that limit (`ulimit -f unlimited`)".to_owned(),
         }
     }
@@ -146,6 +152,7 @@ impl fmt::Display for Limit {
             Limit::AvailableMemory => write!(out, "the machine's available memory"),
             Limit::ControlGroup(file) => write!(out, "the control group's limit in {}", file.display()),
             Limit::SharedMemory { .. } => write!(out, "the free space of /dev/shm"),
+            Limit::NoSharedMemory => write!(out, "the absence of /dev/shm"),
             Limit::FileSize => write!(out, "the limit on the size of files"),
         }
     }
@@ -188,7 +195,7 @@ mod tests {
         );
         let limit = Limit::SharedMemory { used_bytes: GIB };
         assert_eq!(budget(2 * GIB, Some(GIB), Some(64 << 20)), Budget { bytes: 64 << 20, limit });
-        assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::SharedMemory { used_bytes: 0 } });
+        assert_eq!(budget(2 * GIB, None, None), Budget { bytes: 0, limit: Limit::NoSharedMemory });
         let mut limited = machine(2 * GIB, None, Some(3 * GIB));
         limited.software.largest_file_bytes = GIB;
         assert_eq!(Budget::of(&limited), Budget { bytes: GIB, limit: Limit::FileSize });

@@ -188,7 +188,7 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sen
 /// written what was there, and `resume` waits for it.
 fn is_or_will_be_saved(folder: &Path, sentinels_save: bool) -> bool {
     let Ok(mut run) = RunFolder::open(folder) else { return false };
-    run.saved_env_steps().is_some() || sentinels_save && matches!(run.take(), Ok(false))
+    run.saved_env_steps().is_some() || sentinels_save && matches!(run.take_deserted(), Ok(false))
 }
 
 #[cfg(test)]

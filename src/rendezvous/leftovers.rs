@@ -74,9 +74,9 @@ fn is_named_as_ours(segment: &str) -> bool {
 /// Objects of this user whose names begin with `prefix` and a process id, and whose lock can be trusted to tell
 /// whether they are dead.
 fn orphans(prefix: &str) -> Vec<String> {
-    let Ok(objects) = fs::read_dir("/dev/shm") else { return Vec::new() };
-    let names = objects.filter_map(|object| Some(format!("/{}", object.ok()?.file_name().to_str()?)));
-    names.filter(|name| name.strip_prefix(prefix).is_some_and(|rest| may_be_dead(name, rest))).collect()
+    let mut names = system::names(prefix);
+    names.retain(|name| name.strip_prefix(prefix).is_some_and(|rest| may_be_dead(name, rest)));
+    names
 }
 
 /// Whether whoever made the object `name` has locked it, or has ended; `rest` is the name from its process id on.

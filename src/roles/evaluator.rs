@@ -7,7 +7,7 @@
 //! episodes prove decides (`telemetry::proven_return`): the goal is reached when it is proven, and the best weights are those with the
 //! highest lower end of the 95 % interval.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcSender;
@@ -23,7 +23,7 @@ use crate::networks;
 use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
-use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics};
+use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, RunFolder};
 use rand::SeedableRng;
 
 /// Episodes stepped together.
@@ -147,17 +147,19 @@ pub struct Evaluator<'a> {
     /// The confirmation of the best parameters.
     best: Option<WeightsEvaluation>,
     attempts: Attempts,
+    folder: RunFolder,
     saver: PolicySaver,
 }
 
 impl<'a> Evaluator<'a> {
-    /// Set up. The best policy goes to `best_path`. A policy that is there already was left by the evaluator that this one replaces, and
-    /// has to be beaten; `unconfirmed` evaluations of that one reached the goal and were not confirmed.
+    /// Set up. The best policy goes to the `folder` of the run. A policy that is there already was left by the evaluator that this one
+    /// replaces, and has to be beaten; `unconfirmed` evaluations of that one reached the goal and were not confirmed.
     ///
     /// # Errors
     /// The environments cannot be made, or have changed since the run was planned; the network of the policy cannot be built; there are
-    /// weights at `best_path` and the system does not let them be read.
-    pub fn new(run: &'a Run<'a>, best_path: PathBuf, unconfirmed: u64) -> Result<Self, RoleError> {
+    /// best weights in `folder` and the system does not let them be read.
+    pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
+        let best_path = folder.best_weights();
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
@@ -167,6 +169,7 @@ impl<'a> Evaluator<'a> {
             best: metadata_of_best(&best_path)?.and_then(|metadata| metadata.evaluation),
             attempts: Attempts::after(unconfirmed),
             saver: PolicySaver::new(best_path),
+            folder,
             run,
         })
     }
@@ -178,6 +181,7 @@ impl<'a> Evaluator<'a> {
     /// As [`play`]; the best weights cannot be saved and no wait mends it; or the supervisor does not take a report.
     pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl Fn() -> bool) -> Result<bool, RoleError> {
         let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
+        self.follow_folder();
         self.saver.retry()?;
         let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
         send(routine.clone())?;
@@ -262,8 +266,17 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// The weights cannot be saved, and no wait mends it.
     pub fn leave(&mut self) -> Result<(), RoleError> {
+        self.follow_folder();
         self.saver.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
+    }
+
+    /// Save where the folder of the run is now: somebody may have moved it.
+    fn follow_folder(&mut self) {
+        if let Some(folder) = self.folder.moved() {
+            self.saver.save_under(folder.best_weights());
+            self.folder = folder;
+        }
     }
 
     /// Play the loaded parameters with seeds that were not used before; `None` if that was cut short.
@@ -290,8 +303,8 @@ impl<'a> Evaluator<'a> {
 ///
 /// # Errors
 /// As [`Evaluator::new`], [`Evaluator::evaluate`] and [`Evaluator::leave`].
-pub fn run(run: &Run<'_>, best_path: PathBuf, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    let mut evaluator = Evaluator::new(run, best_path, unconfirmed)?;
+pub fn run(run: &Run<'_>, folder: RunFolder, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    let mut evaluator = Evaluator::new(run, folder, unconfirmed)?;
     let interval = Duration::from_millis(run.config.evaluator.interval_ms);
     let mut next = Instant::now();
     let mut solved = false;

@@ -4,7 +4,6 @@
 //! At each checkpoint the trainer starts over from the segment alone: new random numbers, environments that are reset, the state
 //! that the learner published. A run that is resumed from that checkpoint therefore repeats exactly what the first run did after it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use ipc_channel::ipc::IpcSender;
@@ -16,6 +15,7 @@ use super::run::{RoleError, Run};
 use crate::config::Rows;
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
+use crate::telemetry::RunFolder;
 
 /// Time between two looks whether the supervisor has written a checkpoint.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
@@ -33,8 +33,8 @@ enum End {
 ///
 /// # Errors
 /// Those of the actor, the learner and the evaluator.
-pub fn run(run: &mut Run<'_>, best_path: &Path, mut unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
-    while let End::AtCheckpoint { unconfirmed: so_far } = train(run, best_path, unconfirmed, reports)? {
+pub fn run(run: &mut Run<'_>, folder: &RunFolder, mut unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<(), RoleError> {
+    while let End::AtCheckpoint { unconfirmed: so_far } = train(run, folder, unconfirmed, reports)? {
         unconfirmed = so_far;
         wait_for_checkpoint(run);
         // Nothing may change any more: the checkpoint may be under way.
@@ -47,10 +47,10 @@ pub fn run(run: &mut Run<'_>, best_path: &Path, mut unconfirmed: u64, reports: &
 }
 
 /// Train until the run ends or a checkpoint is due.
-fn train(run: &Run<'_>, best_path: &Path, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<End, RoleError> {
+fn train(run: &Run<'_>, folder: &RunFolder, unconfirmed: u64, reports: &IpcSender<EvaluationReport>) -> Result<End, RoleError> {
     let mut actor = Actor::new(run)?;
     let mut learner = Learner::new(run, None)?;
-    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, best_path.into(), unconfirmed)).transpose()?;
+    let mut evaluator = run.config.evaluator.enabled.then(|| Evaluator::new(run, folder.clone(), unconfirmed)).transpose()?;
     if run.algorithm.experience().is_on_policy() {
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join()?;

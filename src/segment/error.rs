@@ -12,8 +12,8 @@ const SPOILED: &str = "try again in a second, since a run that is adopted has it
 pub enum SegmentError {
     /// There is no room for it, in shared memory or in this process.
     #[error(
-        "there is no room for the segment of {needed_bytes} bytes ({source}); lower replay.capacity, or enlarge /dev/shm or this process's \
-         limit of memory (ulimit -v)"
+        "there is no room for the segment of {needed_bytes} bytes ({source}); others may have taken it a moment ago: try again, ask for \
+         less, let fewer run at a time, or enlarge /dev/shm or this process's limit of memory (ulimit -v)"
     )]
     NoRoom {
         /// Bytes asked for.

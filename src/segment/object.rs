@@ -143,6 +143,13 @@ impl Object {
     }
 }
 
+/// The names of all objects, whoever made them, that begin with `prefix`.
+pub fn names(prefix: &str) -> Vec<String> {
+    let objects = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let names = objects.filter_map(|object| Some(format!("/{}", object.file_name().to_str()?)));
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
 /// Remove the object `name` unless a process still shares it, in whatever PID namespace. Returns whether it is gone.
 /// An object that is not a regular file of this user's stays.
 pub fn remove_if_dead(name: &str) -> bool {

@@ -103,12 +103,21 @@ impl RunFolder {
             Ok(()) => self.lock = Some(Arc::new(file)),
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {
-                self.warnings
-                    .push(format!("the file system of {} has no locks: go on with a run from one place alone", self.path.display()));
+                self.warnings =
+                    vec![format!("the file system of {} has no locks: go on with a run from one place alone", self.path.display())];
             }
             Err(TryLockError::Error(error)) => return Err(failed()(error)),
         }
         Ok(true)
+    }
+
+    /// Takes the folder as [`Self::take`] does, and returns `false` also while processes share the memory of the run: of
+    /// those that a killed supervisor has left, nothing else tells where the file system has no locks.
+    ///
+    /// # Errors
+    /// As [`Self::take`], and of [`Self::record`].
+    pub fn take_deserted(&mut self) -> Result<bool, TelemetryError> {
+        Ok(self.take()? && (self.is_locked() || !self.record()?.has_members()))
     }
 
     /// Whether this process has locked the folder; `false` if its file system has no locks.
@@ -125,6 +134,12 @@ impl RunFolder {
             Some(folder) => Some(Self { path: folder.to_path_buf(), ..self.clone() }),
             None => self.path.is_dir().then(|| self.clone()),
         }
+    }
+
+    /// The folder where it is now, if it was moved on its file system since it was locked.
+    pub fn moved(&self) -> Option<Self> {
+        // Links may lead to it.
+        self.found_again().filter(|found| found.path.canonicalize().ok() != self.path.canonicalize().ok())
     }
 
     /// The folder by its absolute path, which leads to it from any working directory.

@@ -13,6 +13,7 @@ use super::TelemetryError;
 use super::reached::Reached;
 use crate::machine::cores;
 use crate::segment::pidfd::{has_exited, start_time};
+use crate::segment::{Segment, segment_name_prefix, system};
 
 /// How the reason begins of a run that gave up.
 pub(super) const GAVE_UP: &str = "gave up: ";
@@ -69,6 +70,18 @@ impl RunRecord {
     /// Whether the supervisor has exited.
     pub fn has_lost_its_supervisor(&self) -> bool {
         has_exited(self.supervisor_pid, self.supervisor_start_ticks)
+    }
+
+    /// Whether processes share the memory of the run: its own, or those that a killed supervisor has left. The last of
+    /// these is the sentinel, which leaves when it has saved what was there.
+    pub fn has_members(&self) -> bool {
+        let is_its = |name: &String| {
+            Segment::identity_of(name).is_ok_and(|identity| {
+                (identity.supervisor_pid, identity.supervisor_start_time) == (self.supervisor_pid, self.supervisor_start_ticks)
+            })
+        };
+        // An adopted segment has the name that its first supervisor gave it.
+        system::names(&segment_name_prefix()).iter().any(|name| is_its(name) && system::is_shared(name))
     }
 
     /// Whether nothing is left to do: the run noted an end and did not give up.

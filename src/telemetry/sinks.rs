@@ -45,6 +45,8 @@ pub struct SinkSettings {
 #[derive(Debug)]
 pub struct Sinks {
     folder: RunFolder,
+    /// The folder for TensorBoard.
+    charts: PathBuf,
     console: Console,
     progress: Progress,
     metrics: Guarded<JsonLines>,
@@ -89,6 +91,7 @@ impl Sinks {
             // Created last, since it tells TensorBoard to forget what came after these steps.
             tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config, from)?),
             console,
+            charts: folder.charts(),
             folder,
             metrics_interval_s: settings.metrics_interval_s,
             next_metrics_s: 0.0,
@@ -115,6 +118,16 @@ impl Sinks {
     /// The run folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
+    }
+
+    /// Has later files go to `folder`, to which the run folder was moved, and says so. Files that are open were moved with it.
+    pub fn follow(&mut self, folder: RunFolder) {
+        self.event(&format!("the folder of the run was moved, and its results go to {}", folder.path().display()));
+        // The charts lie beside the folder, so they were moved only if all runs were.
+        if folder.charts().join(folder.id()).is_dir() {
+            self.charts = folder.charts();
+        }
+        self.folder = folder;
     }
 
     /// Shows a moment, and writes it down if the metrics interval has passed.
@@ -236,7 +249,7 @@ impl Sinks {
             bottleneck: self.judged.verdict(snapshot),
             folder: self.folder.path().to_path_buf(),
             files: files_in(self.folder.path()),
-            charts: self.folder.charts(),
+            charts: self.charts.clone(),
             losses: self.losses(),
             play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
             resume: saved_env_steps.and_then(|_| Program::current().resume(self.folder.path(), change)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use shoal::telemetry::{RunFolder, TelemetryError, folders_of};
@@ -43,6 +43,23 @@ fn runs_started_in_the_same_second_do_not_share_a_folder() {
     let paths: std::collections::BTreeSet<_> =
         (0..50).map(|_| RunFolder::create(root.path(), "same", CONFIG).unwrap().path().to_path_buf()).collect();
     assert_eq!(paths.len(), 50);
+}
+
+#[test]
+fn a_folder_that_was_moved_is_found_and_one_that_a_link_leads_to_has_not_moved() {
+    let root = tempdir().unwrap();
+    let [runs, link, moved] = ["runs", "link", "moved"].map(|name| root.path().join(name));
+    symlink(&runs, &link).unwrap();
+    fs::create_dir(&runs).unwrap();
+    let folder = RunFolder::create(&link, "run", CONFIG).unwrap();
+    assert!(folder.moved().is_none());
+    fs::rename(&runs, &moved).unwrap();
+    let found = folder.moved().expect("all runs were moved");
+    assert_eq!(found.path(), moved.join(folder.id()).canonicalize().unwrap());
+    fs::rename(&moved, &runs).unwrap();
+    assert!(folder.moved().is_none());
+    fs::remove_dir_all(&runs).unwrap();
+    assert!(folder.moved().is_none(), "it is nowhere");
 }
 
 #[test]

@@ -112,6 +112,11 @@ impl CheckpointWriter {
         Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None }
     }
 
+    /// Write later checkpoints to `folder`, to which that of the run was moved.
+    pub(super) fn follow(&mut self, folder: &RunFolder) {
+        self.checkpoints = Checkpoints::new(folder.checkpoints());
+    }
+
     /// Whether checkpoints are written as time passes, at the end of the run, and by its sentinel.
     pub(super) fn is_enabled(&self) -> bool {
         self.interval.is_some()

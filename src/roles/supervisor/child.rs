@@ -1,7 +1,6 @@
 //! What runs in a forked process, from its first instruction to its exit code.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use ipc_channel::ipc::IpcSender;
 
@@ -12,6 +11,7 @@ use crate::roles::run::catch_panic;
 use crate::roles::{Run, actor, evaluator, learner, synchronous, visualizer};
 use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
+use crate::telemetry::RunFolder;
 
 /// Exit code of a process that could not go on and said why in its last words.
 pub(super) const ERROR_EXIT_CODE: i32 = 1;
@@ -20,10 +20,8 @@ pub(super) const ERROR_EXIT_CODE: i32 = 1;
 pub(super) struct Child<'a> {
     /// The run, and which part in it the child plays.
     pub(super) run: Run<'a>,
-    /// Where the best policy is kept.
-    pub(super) best_weights: PathBuf,
-    /// Where videos go.
-    pub(super) videos: PathBuf,
+    /// The folder of the run, for the best policy and for videos.
+    pub(super) folder: RunFolder,
     /// Evaluations that reached the goal and were not confirmed.
     pub(super) unconfirmed: u64,
     /// Where its Python stack goes when it is asked for it; nothing if it runs no Python.
@@ -58,14 +56,14 @@ impl Child<'_> {
     }
 
     fn play(self) -> i32 {
-        let Self { mut run, best_weights, videos, unconfirmed, reports, .. } = self;
+        let Self { mut run, folder, unconfirmed, reports, .. } = self;
         let reports = || reports.as_ref().expect("the supervisor opens a channel for whoever evaluates");
         let result = match run.role {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
-            Role::Evaluator => evaluator::run(&run, best_weights, unconfirmed, reports()),
-            Role::Visualizer => visualizer::run(&run, videos),
-            Role::Synchronous => synchronous::run(&mut run, &best_weights, unconfirmed, reports()),
+            Role::Evaluator => evaluator::run(&run, folder, unconfirmed, reports()),
+            Role::Visualizer => visualizer::run(&run, folder.videos()),
+            Role::Synchronous => synchronous::run(&mut run, &folder, unconfirmed, reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };
         match result {

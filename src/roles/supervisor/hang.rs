@@ -65,7 +65,7 @@ impl Unwatched {
     /// To be called at every look. `silence` is the time since this heartbeat, and `pause` the time before this look
     /// in which the supervisor itself did not look. Returns the silence without all such pauses since the heartbeat;
     /// of a pause in which the heartbeat came, only the part after it is left out.
-    fn look(&mut self, heartbeat_ns: u64, silence: Duration, pause: Duration) -> Duration {
+    pub(super) fn look(&mut self, heartbeat_ns: u64, silence: Duration, pause: Duration) -> Duration {
         if heartbeat_ns != self.heartbeat_ns {
             *self = Self { heartbeat_ns, time: Duration::ZERO };
         }

@@ -31,6 +31,13 @@ impl Leaving {
         Self { began: now, deadline: now + LEAVING_PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }
 
+    /// Give everybody as much time more: for a `pause` nobody could get on, since the whole run was stopped.
+    pub(super) fn put_off(&mut self, pause: Duration) {
+        for moment in [&mut self.began, &mut self.deadline, &mut self.evaluation_deadline] {
+            *moment += pause;
+        }
+    }
+
     /// Note that the user has no more patience.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.evaluation_wanted {
@@ -94,6 +101,18 @@ mod tests {
             assert_eq!(after(&reason, 0), [None, Some(Signal::SIGTERM)]);
             assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL); 2]);
         }
+    }
+
+    #[test]
+    fn time_in_which_the_whole_run_stood_still_is_nobodys() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut leaving = Leaving::new(&StopReason::StepLimit, start);
+        leaving.put_off(Duration::from_secs(100));
+        let signals = |seconds| [Role::Visualizer, Role::Learner, Role::Evaluator].map(|role| leaving.signal(role, None, at(seconds)));
+        assert_eq!(signals(100), [None; 3]);
+        assert_eq!(signals(110), [Some(Signal::SIGKILL), Some(Signal::SIGKILL), None]);
+        assert_eq!(signals(160), [Some(Signal::SIGKILL); 3]);
     }
 
     #[test]

@@ -282,6 +282,13 @@ impl Watched {
         }
     }
 
+    /// Give the process as much time more to leave, if it was asked to: for a `pause` nobody looked at the run.
+    pub(super) fn put_off_dismissal(&mut self, pause: Duration) {
+        if let Some(dismissal) = &mut self.dismissed {
+            dismissal.since += pause;
+        }
+    }
+
     /// Kill the process: it was asked to leave and has not in time.
     pub(super) fn kill_as_late(&mut self) {
         if let Some(dismissal) = &mut self.dismissed {
@@ -416,6 +423,18 @@ mod tests {
         });
         assert_eq!(failures, [(1, 0), (2, 1), (1, 0), (1, 0), (2, 1)]);
         assert_eq!(watched.restarts, 5, "machine.max_restarts counts all of them");
+    }
+
+    #[test]
+    fn a_process_that_was_asked_to_leave_has_more_time_after_a_pause_in_which_nobody_looked() {
+        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        watched.put_off_dismissal(LEAVING_PATIENCE);
+        assert!(!watched.is_dismissed());
+        watched.dismiss();
+        watched.dismissed.as_mut().unwrap().since -= LEAVING_PATIENCE;
+        watched.put_off_dismissal(LEAVING_PATIENCE);
+        watched.dismiss();
+        assert!(!watched.take_dismissed().unwrap().was_killed);
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl Videos {
         let Some(interval) = self.interval.filter(|_| Instant::now() >= self.due) else { return Ok(None) };
         self.due = Instant::now() + interval;
         let path = self.folder.join(format!("video.{}", self.format.ending()));
-        fs::create_dir_all(&self.folder).map_err(|source| VideoError::Write { path: path.clone(), source })?;
+        // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
+        if !self.folder.is_dir() {
+            fs::create_dir(&self.folder).map_err(|source| VideoError::Write { path: path.clone(), source })?;
+        }
         Ok(Some(Recording(VideoWriter::prepare(&path, STEPS_PER_SECOND)?)))
     }
 
@@ -103,6 +106,17 @@ mod tests {
             let begun = [(); 2].map(|()| videos.begin_if_due().unwrap().is_some());
             assert_eq!(begun, expected, "{video_interval_s:?}");
         }
+    }
+
+    #[test]
+    fn the_folder_of_a_run_that_was_moved_away_is_not_made_again() {
+        let runs = tempfile::tempdir().unwrap();
+        let folder = runs.path().join("moved/videos");
+        let config = VisualizerConfig { video_interval_s: Some(1e-9), ..VisualizerConfig::default() };
+        assert!(Videos::new(folder.clone(), &config).begin_if_due().is_err());
+        assert!(!runs.path().join("moved").exists());
+        fs::create_dir(runs.path().join("moved")).unwrap();
+        assert!(Videos::new(folder.clone(), &config).begin_if_due().is_ok() && folder.is_dir());
     }
 
     #[test]

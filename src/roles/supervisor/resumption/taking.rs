@@ -49,7 +49,7 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
         if record.finished.is_none() && !record.has_lost_its_supervisor() {
             return Err(ResumeError::running(folder, &record));
         }
-        if folder.take()? {
+        if folder.take_deserted()? {
             folder.give_back();
             // A keeper may have come between the look and the lock.
             return KeptRun::of(folder)?.ok_or_else(|| ResumeError::not_kept(folder, &record));
@@ -71,7 +71,7 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
             }
             has_asked |= kept.write_to_disk();
         }
-        if folder.take()? {
+        if folder.take_deserted()? {
             // While another process adopts the run from its keeper, the folder is free for a moment, and not for
             // this process.
             match KeptRun::of(folder) {

@@ -29,6 +29,7 @@ impl Session {
         // A process that died while it left may have damaged the tree: that is the reason then.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
+        self.follow_folder();
         visualizer::remove_unfinished(&self.sinks.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(unsaved) = self.unsaved_best {
@@ -58,14 +59,19 @@ impl Session {
 
     /// Have processes leave as `leaving` says, and serve those that have not left.
     fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
+        // A pause before the end of training gives nobody more time after it.
+        self.look_clock.look(Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
             let now = Instant::now();
+            let pause = self.look_clock.look(now);
+            leaving.put_off(pause);
             if system::stop_requested() {
                 leaving.interrupt(now);
             }
             for watched in &mut self.watched {
                 let slot = self.segment.processes().slot(watched.planned.slot);
-                let closing = slot.is_leaving().then(|| silence(slot));
+                let silent = watched.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
+                let closing = slot.is_leaving().then_some(silent);
                 match leaving.signal(watched.planned.role, closing, now) {
                     Some(Signal::SIGKILL) => watched.kill_as_late(),
                     Some(signal) => watched.signal(signal),

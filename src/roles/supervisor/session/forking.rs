@@ -44,8 +44,6 @@ impl Session {
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
         let config = self.config().with_actors_of(self.wanted());
-        // An environment may change the current folder of its process.
-        let folder = self.sinks.folder().absolute();
         let run = Run {
             segment: &self.segment,
             config: &config,
@@ -63,8 +61,8 @@ impl Session {
         };
         let child = Child {
             run,
-            best_weights: folder.best_weights(),
-            videos: folder.videos(),
+            // An environment may change the current folder of its process.
+            folder: self.sinks.folder().absolute(),
             unconfirmed: self.sinks.unconfirmed(),
             stack_file: stack_descriptor,
             reports,

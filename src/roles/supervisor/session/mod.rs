@@ -147,6 +147,7 @@ impl Session {
         let pause = self.look_clock.look(Instant::now());
         let limit = Duration::from_secs_f64(self.config().machine.hang_timeout_s);
         for watched in &mut self.watched {
+            watched.put_off_dismissal(pause);
             let slot = self.segment.processes().slot(watched.planned.slot);
             if let Some(event) = watched.kill_if_hung(slot, limit, pause) {
                 self.sinks.event(&event);

@@ -1,5 +1,5 @@
-//! What has to be there for as long as the run goes on, even if somebody takes it away: the sentinel, and the run's
-//! place in the registry.
+//! What has to be there for as long as the run goes on, even if somebody takes it away: the sentinel, the run's place
+//! in the registry, and its folder.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::super::sentinel::Sentinel;
 use super::{Session, SupervisorError};
 use crate::rendezvous::{Listener, Registry};
 
-/// Time between two looks at the registry.
+/// Time between two looks at the registry and the folder.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which a sentinel that is gone is replaced.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// When to look again at what has to be there.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    registry_at: Instant,
+    look_at: Instant,
     sentinel_at: Instant,
 }
 
 impl Upkeep {
     pub(super) fn new() -> Self {
-        Self { registry_at: Instant::now() + LOOK_INTERVAL, sentinel_at: Instant::now() }
+        Self { look_at: Instant::now() + LOOK_INTERVAL, sentinel_at: Instant::now() }
     }
 }
 
@@ -40,14 +40,23 @@ impl Session {
                 self.sinks.trouble(error.to_string(), &format!("the sentinel could not be started: {error}"));
             }
         }
-        if Instant::now() >= self.upkeep.registry_at {
-            self.upkeep.registry_at = Instant::now() + LOOK_INTERVAL;
+        if Instant::now() >= self.upkeep.look_at {
+            self.upkeep.look_at = Instant::now() + LOOK_INTERVAL;
+            self.follow_folder();
             if self.announcement.is_gone() {
                 match self.announce_again() {
                     Ok(()) => self.sinks.event("somebody had removed the run from the registry: it is there again"),
                     Err(error) => self.sinks.trouble(error.to_string(), &format!("nobody finds the run in the registry: {error}")),
                 }
             }
+        }
+    }
+
+    /// Have results go to where the folder of the run is now: somebody may have moved it.
+    pub(super) fn follow_folder(&mut self) {
+        if let Some(folder) = self.sinks.folder().moved() {
+            self.checkpoints.follow(&folder);
+            self.sinks.follow(folder);
         }
     }
 
