@@ -312,7 +312,8 @@ impl RunCheckpoint {
 
     /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays
     /// a role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the
-    /// first slot.
+    /// first slot. Returns the statistics of what was seen that have no board in `segment`, each as its values and its counts of
+    /// observations and returns.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.
@@ -322,7 +323,7 @@ impl RunCheckpoint {
         schema: &Schema,
         rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<Vec<(Vec<f32>, [u64; 2])>, CheckpointError> {
         let mut state = self.state()?;
         check_fits(&state, segment, &self.path)?;
         match rows {
@@ -330,8 +331,7 @@ impl RunCheckpoint {
             RowsIn::Segment => {}
             RowsIn::Checkpoint | RowsIn::Nothing => state.forget_rows(),
         }
-        state.restore(segment, schema.clone(), planned);
-        Ok(())
+        Ok(state.restore(segment, schema.clone(), planned))
     }
 
     /// What was learned, for runs that begin: what learners keep and publish, and what inputs are scaled with.

@@ -114,8 +114,14 @@ impl SegmentState {
     /// plays the role with the number, which had the slot it is given last.
     ///
     /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else
-    /// to the first that stages; what such a process has seen is seen no more.
-    pub(super) fn restore(&self, segment: &Segment, schema: Schema, planned: impl Fn(Role, usize, usize) -> Option<usize>) {
+    /// to the first that stages. The statistics of what was seen that have no board now are returned, each as its values and its counts of
+    /// observations and returns.
+    pub(super) fn restore(
+        &self,
+        segment: &Segment,
+        schema: Schema,
+        planned: impl Fn(Role, usize, usize) -> Option<usize>,
+    ) -> Vec<(Vec<f32>, [u64; 2])> {
         let control = segment.control();
         Restoring::new(segment, schema).put_counts(&self.counts);
         control.env_steps().store(self.env_steps, Ordering::Relaxed);
@@ -155,6 +161,10 @@ impl SegmentState {
         for (slot, saved) in self.statistics.iter().enumerate() {
             put(saved, segment.statistics_board(slot));
         }
+        let without_board = self.statistics.iter().skip(segment.layout().sizes().stagers).flatten();
+        without_board
+            .map(|SavedBoard { values, notes: [observations, returns, ..], .. }| (values.clone(), [*observations, *returns]))
+            .collect()
     }
 
     /// Put what was learned into `segment`, of a run that begins: nobody uses it yet, and this fits it. There have

@@ -121,15 +121,15 @@ fn batch_within_range(config: &Config, chosen: usize) -> usize {
 /// For a run that has numbers neither for the size of a batch nor for its parts: lets each batch of PPO take all
 /// fragments that are completed at once, since fragments that it leaves are old when the next batch learns from them.
 /// If these have fewer steps than the default, it takes those of the fewest such rounds that have as many. Parts are
-/// about as large as by default, so that each step has as many updates. Changes nothing if that broke the limit of a
-/// batch or a rule about it.
+/// about as large as by default, so that each step has about as many updates, and of a number that
+/// `learner.publish_interval_updates` allows. Changes nothing if that broke the limit of a batch or a rule about it.
 pub(super) fn let_ppo_learn_from_new_fragments(config: &mut Config) {
     let at_once = config.actor.count.max(1) * config.actor.environments * config.fragments.length_steps;
     let least = LearnerConfig::default().batch_size;
     let part = least / AlgorithmConfig::default().minibatches;
     let mut following = config.clone();
     following.learner.batch_size = least.next_multiple_of(at_once);
-    following.algorithm.minibatches = following.learner.batch_size / part;
+    following.algorithm.minibatches = following.minibatches_near(following.learner.batch_size / part);
     let breaks = |rule: &Rule| {
         let is_about_batch = BATCH_KEYS.iter().any(|key| rule.keys.contains(key));
         is_about_batch && rule.concerns(&following.algorithm.name) && (rule.violation)(&following).is_some()

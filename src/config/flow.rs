@@ -65,6 +65,19 @@ impl Config {
         self.learner.batch_size / parts / learners
     }
 
+    /// The number of parts of a batch of PPO that is nearest to `wanted` among those for which
+    /// `learner.publish_interval_updates` divides the updates from a batch; `wanted` if 0 is nearer than any of them.
+    pub(crate) fn minibatches_near(&self, wanted: usize) -> usize {
+        let (epochs, interval) = (self.algorithm.epochs as u64, self.learner.publish_interval_updates);
+        let divides_both = |&divisor: &u64| epochs.is_multiple_of(divisor) && interval.is_multiple_of(divisor);
+        let unit = interval / (1..=epochs).rev().find(divides_both).unwrap_or(1);
+        match (wanted as u64 + unit / 2) / unit * unit {
+            0 => wanted,
+            // The cast keeps the number, which is at most twice `wanted`.
+            nearest => nearest as usize,
+        }
+    }
+
     /// Whether one process acts, learns and evaluates in turn, and never looks at the clock.
     pub fn is_synchronous(&self) -> bool {
         self.actor.count == 0

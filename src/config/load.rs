@@ -401,10 +401,36 @@ mod tests {
             (64, 4),
             "96 are no whole fragments for two"
         );
-        assert_eq!(batch_size(&["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"]), (64, 4));
+        let sixteen = ["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"];
+        assert_eq!(batch_size(&sixteen), (160, 12), "not 10 parts, from whose 40 updates the last 8 would be published late");
         assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
         let of_file = Config::parse(&format!("{file}[algorithm]\nname = \"ppo\"\nminibatches = 4\n"), "task.toml", &[]).unwrap().config;
         assert_eq!((of_file.learner.batch_size, of_file.algorithm.minibatches), (64, 4), "as the file sets one of the two");
+    }
+
+    #[test]
+    fn a_batch_of_ppo_has_the_fragments_of_all_environments_however_many_passes_over_it_there_are() {
+        for epochs in 1..=20 {
+            for (environments, length_steps) in [(1usize, 50), (5, 32), (8, 50), (8, 250)] {
+                let overrides = [
+                    "algorithm.name=ppo".to_owned(),
+                    format!("algorithm.epochs={epochs}"),
+                    format!("actor.environments={environments}"),
+                    format!("fragments.length_steps={length_steps}"),
+                ];
+                let Config { learner, algorithm, .. } = Config::of_argument("CartPole-v1", "CartPole", &overrides).unwrap().config;
+                assert_eq!(learner.batch_size, 64usize.next_multiple_of(environments * length_steps), "{overrides:?}");
+                let steps = learner.batch_size / algorithm.minibatches;
+                assert!((12..=16).contains(&steps), "parts of {steps} steps: {overrides:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_publish_interval_that_no_parts_of_usual_size_allow_is_refused() {
+        let overrides = ["algorithm.name=ppo", "learner.publish_interval_updates=1024"];
+        let refused = Config::of_argument("CartPole-v1", "CartPole", &overrides.map(str::to_owned)).unwrap_err();
+        assert!(refused.to_string().contains("learner.publish_interval_updates of 1024 does not divide"), "{refused}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::environments::{self, Look};
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::catalogue::Catalogue;
 use crate::config::Config;
+use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
 use crate::networks;
 use crate::replay::{Replay, StagingArea};
@@ -38,15 +39,14 @@ pub enum RoleError {
     #[error(transparent)]
     Source(#[from] crate::experience::SourceError),
     /// The gradient is no longer a number.
-    #[error(
-        "the gradient of update {update} is not finite ({metrics}): training has diverged; lower learner.learning_rate, set \
-         learner.max_gradient_norm, or set algorithm.normalise_rewards to true"
-    )]
+    #[error("the gradient of update {update} is not finite ({metrics}): training has diverged; {remedy}")]
     Diverged {
         /// Number of the update.
         update: u64,
         /// What it says of itself.
         metrics: String,
+        /// What to change.
+        remedy: String,
     },
     /// No learner has the learners' state in its memory, and what they published of it is damaged.
     #[error(
@@ -66,6 +66,24 @@ pub enum RoleError {
         /// What the channel said.
         reason: String,
     },
+}
+
+impl RoleError {
+    /// The gradient of this `update`, which says `metrics` of itself, is no longer a number in a run that `config` describes.
+    pub(super) fn diverged(config: &Config, update: u64, metrics: String) -> Self {
+        let mut remedy = "lower learner.learning_rate".to_owned();
+        if config.learner.max_gradient_norm.is_none() {
+            remedy += ", or set learner.max_gradient_norm";
+        }
+        // No run that goes on may change what is normalised.
+        if !config.algorithm.normalise_rewards {
+            remedy += ", or begin a new run with algorithm.normalise_rewards=true";
+            if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
+                remedy += " and replay.initial_priority=max";
+            }
+        }
+        Self::Diverged { update, metrics, remedy }
+    }
 }
 
 /// A run, as one of its processes sees it.
@@ -202,4 +220,26 @@ pub fn catch_panic<T>(slot: ProcessSlot<'_>, body: impl FnOnce() -> T) -> Option
             }
         })
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_diverged_is_told_only_what_is_not_done_yet_and_may_be_changed() {
+        let advised = |change: fn(&mut Config)| {
+            let mut config = Config::for_environment("CartPole-v1");
+            change(&mut config);
+            config.validate().unwrap();
+            RoleError::diverged(&config, 7, "loss inf".into()).to_string().split_once("training has diverged; ").unwrap().1.to_owned()
+        };
+        let normalised = "begin a new run with algorithm.normalise_rewards=true";
+        assert_eq!(advised(|_| {}), format!("lower learner.learning_rate, or {normalised}"));
+        assert_eq!(advised(|config| config.algorithm.normalise_rewards = true), "lower learner.learning_rate");
+        let unlimited = advised(|config| config.learner.max_gradient_norm = None);
+        assert_eq!(unlimited, format!("lower learner.learning_rate, or set learner.max_gradient_norm, or {normalised}"));
+        let by_error = advised(|config| config.replay.initial_priority = InitialPriority::TdError);
+        assert_eq!(by_error, format!("lower learner.learning_rate, or {normalised} and replay.initial_priority=max"));
+    }
 }

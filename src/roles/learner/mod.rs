@@ -183,7 +183,7 @@ impl<'a> Learner<'a> {
         let learning_rate = learning_rate(self.run.config, share.env_steps, self.view.doublings);
         let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate);
         if !norm.is_finite() {
-            return Err(RoleError::Diverged { update: self.updates + 1, metrics: share.tally.to_string() });
+            return Err(RoleError::diverged(self.run.config, self.updates + 1, share.tally.to_string()));
         }
         self.updates += 1;
         self.run.process.counters().add(Counter::Updates, 1);

@@ -215,7 +215,8 @@ impl Keeper<'_> {
         self.segment.take_back(&ROWS, &self.description).map_err(|error| error.to_string())?;
         let checkpoint = RunCheckpoint::open(&folder.kept().join(&self.checkpoint)).map_err(|error| error.to_string())?;
         let restored = checkpoint.restore(self.segment, &self.schema, RowsIn::Segment, |_, _, slot| Some(slot));
-        Ok(restored.map_err(|error| error.to_string())?)
+        restored.map_err(|error| error.to_string())?;
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! on from.
 
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
-use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks, multiple_near};
+use crate::config::{Config, LEAST_TRANSITIONS_PER_LEARNER, Resume, Rows, TargetNetworks, multiple_near};
 use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
@@ -90,15 +90,23 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
         counted(fragments, "fragment"),
         if batches == 1 { "a batch".to_owned() } else { format!("up to {batches} batches") },
     );
+    let mut larger = config.clone();
     let batch_size = environments.next_multiple_of(config.learner.count) * config.fragments.length_steps;
-    let can_be = batch_size <= Key::most_of("learner.batch_size");
-    // Parts of a batch keep their size, so that each step has as many updates as before.
-    let and_parts = match config.algorithm.minibatches * batch_size / config.learner.batch_size {
-        parts if config.learns_in_parts() => format!(" and algorithm.minibatches to {parts}"),
-        _ => String::new(),
-    };
-    let raise = if can_be { format!("raise learner.batch_size to {batch_size}{and_parts}, or ") } else { String::new() };
-    let remedy = format!("{raise}lower {keys}");
+    larger.learner.batch_size = batch_size;
+    let mut remedy = format!("raise learner.batch_size to {batch_size}");
+    if config.learns_in_parts() {
+        // Parts keep about their size, so that each step has about as many updates as before.
+        let parts = config.minibatches_near(config.algorithm.minibatches * batch_size / config.learner.batch_size);
+        larger.algorithm.minibatches = parts;
+        remedy += &format!(" and algorithm.minibatches to {parts}");
+    }
+    let least = larger.least_fragments();
+    if config.fragments.capacity.is_some_and(|capacity| capacity < least) {
+        larger.fragments.capacity = Some(least);
+        remedy += &format!(" and fragments.capacity to {least}");
+    }
+    // What would be refused, such as a batch beyond the largest, is not advised.
+    let remedy = if larger.validate().is_ok() { format!("{remedy}, or lower {keys}") } else { format!("lower {keys}") };
     if !config.learns_from_old_policies() {
         return Some(format!("{told}; {remedy}"));
     }
@@ -244,6 +252,29 @@ mod tests {
         config.learner.batch_size = 288;
         config.validate().unwrap();
         assert!(!remarks(&config, 4).join("\n").contains("environments complete"));
+    }
+
+    #[test]
+    fn a_batch_that_is_advised_for_fragments_that_wait_keeps_every_rule() {
+        let advised = |algorithm: &str, change: fn(&mut Config)| {
+            let mut config = Config::for_environment("CartPole-v1");
+            config.algorithm.name = algorithm.into();
+            change(&mut config);
+            config.validate().unwrap();
+            let told = remarks(&config, 64).join("\n");
+            let (raise, _) = told.split_once("; raise ").and_then(|(_, remedy)| remedy.split_once(", or lower")).expect(&told);
+            let overrides: Vec<String> = raise.split(" and ").map(|change| change.replace(" to ", "=")).collect();
+            Config::parse(&config.to_toml(), "advised", &overrides).unwrap();
+            raise.to_owned()
+        };
+        let by_epochs = advised("ppo", |config| (config.algorithm.epochs, config.actor.environments) = (5, 5));
+        assert_eq!(by_epochs, "learner.batch_size to 160 and algorithm.minibatches to 12");
+        let by_interval = advised("ppo", |config| (config.learner.publish_interval_updates, config.actor.environments) = (16, 5));
+        assert_eq!(by_interval, by_epochs);
+        let by_capacity = advised("appo", |config| {
+            (config.fragments.capacity, config.fragments.uses, config.actor.environments) = (Some(450), 16, 48);
+        });
+        assert_eq!(by_capacity, "learner.batch_size to 1536 and fragments.capacity to 480");
     }
 
     #[test]

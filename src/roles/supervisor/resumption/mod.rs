@@ -16,7 +16,7 @@ use super::record::SupervisorRecord;
 use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
-use crate::algorithms::Algorithm;
+use crate::algorithms::{Algorithm, Statistics};
 use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
@@ -319,7 +319,9 @@ impl Resumption {
             _ => plan.processes.iter().find(|planned| planned.role == role && planned.number == number).map(|planned| planned.slot),
         };
         let restored = self.checkpoint.restore(segment, &algorithm.schema(), self.rows, slot_of);
-        restored.map_err(|error| self.with_the_one_before(error))
+        let without_board = restored.map_err(|error| self.with_the_one_before(error))?;
+        count_as_seen_by_the_first(&without_board, segment, algorithm.normalisation().length);
+        Ok(())
     }
 
     /// Make the best weights those of that moment where what came later is about to be repeated.
@@ -348,6 +350,21 @@ impl Resumption {
         };
         format!("goes on from checkpoint {}: {env_steps} environment steps, {updates} updates, {from}{version}", manifest.sequence)
     }
+}
+
+/// Adds statistics that have no board in `segment` to those of the first process that stages, which goes on from them, so that
+/// everybody normalises as before. Observations have `length` elements.
+fn count_as_seen_by_the_first(without_board: &[(Vec<f32>, [u64; 2])], segment: &Segment, length: usize) {
+    let Some(board) = segment.statistics_board(0).filter(|_| !without_board.is_empty()) else { return };
+    let (mut statistics, mut values) = (Statistics::new(length), vec![0.0; board.len()]);
+    if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
+        statistics.merge(&values, [observations, returns]);
+    }
+    for (values, counts) in without_board {
+        statistics.merge(values, *counts);
+    }
+    let [observations, returns] = statistics.publish(&mut values);
+    board.publish(&[&values], [observations, returns, 0, 0]);
 }
 
 /// The name under which the folders of the runs of a configuration are found.
