@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::CheckpointError;
 use super::paced::Paced;
 use super::replay_file::{self, ReplayFile};
-use super::segment_state::SegmentState;
+use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
@@ -312,8 +312,7 @@ impl RunCheckpoint {
 
     /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays
     /// a role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the
-    /// first slot. Returns the statistics of what was seen that have no board in `segment`, each as its values and its counts of
-    /// observations and returns.
+    /// first slot. Returns the statistics that have no board in `segment`.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.
@@ -323,7 +322,7 @@ impl RunCheckpoint {
         schema: &Schema,
         rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
-    ) -> Result<Vec<(Vec<f32>, [u64; 2])>, CheckpointError> {
+    ) -> Result<Vec<SavedStatistics>, CheckpointError> {
         let mut state = self.state()?;
         check_fits(&state, segment, &self.path)?;
         match rows {

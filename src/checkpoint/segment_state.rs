@@ -43,6 +43,9 @@ struct SavedBoard {
     values: Vec<f32>,
 }
 
+/// Statistics of what a process has seen: their values, and how many observations and returns they are of.
+pub type SavedStatistics = (Vec<f32>, [u64; 2]);
+
 /// What a slot of the process table says of those who had it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct SavedProcess {
@@ -114,14 +117,13 @@ impl SegmentState {
     /// plays the role with the number, which had the slot it is given last.
     ///
     /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else
-    /// to the first that stages. The statistics of what was seen that have no board now are returned, each as its values and its counts of
-    /// observations and returns.
+    /// to the first that stages. Those statistics are returned that have no board now.
     pub(super) fn restore(
         &self,
         segment: &Segment,
         schema: Schema,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
-    ) -> Vec<(Vec<f32>, [u64; 2])> {
+    ) -> Vec<SavedStatistics> {
         let control = segment.control();
         Restoring::new(segment, schema).put_counts(&self.counts);
         control.env_steps().store(self.env_steps, Ordering::Relaxed);

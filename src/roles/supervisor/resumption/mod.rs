@@ -17,7 +17,7 @@ use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::{Algorithm, Statistics};
-use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint};
+use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint, SavedStatistics};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
@@ -354,7 +354,7 @@ impl Resumption {
 
 /// Adds statistics that have no board in `segment` to those of the first process that stages, which goes on from them, so that
 /// everybody normalises as before. Observations have `length` elements.
-fn count_as_seen_by_the_first(without_board: &[(Vec<f32>, [u64; 2])], segment: &Segment, length: usize) {
+fn count_as_seen_by_the_first(without_board: &[SavedStatistics], segment: &Segment, length: usize) {
     let Some(board) = segment.statistics_board(0).filter(|_| !without_board.is_empty()) else { return };
     let (mut statistics, mut values) = (Statistics::new(length), vec![0.0; board.len()]);
     if let Some((_, [observations, returns, ..])) = board.read(&mut values) {
