@@ -1,11 +1,13 @@
-//! The loops of an actor, a learner and an evaluator do what the configuration says: what they explore with, when they flush, how fast
-//! they learn, when they publish, and how much they play.
+//! The loops of an actor, a learner and an evaluator do what the configuration says: what they draw at random, what they explore with, when
+//! they flush, how fast they learn, when they publish, and how much they play.
 
 mod scripted;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use ipc_channel::ipc;
+use rand::Rng;
 use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
@@ -13,6 +15,7 @@ use shoal::config::schema::{Exploration, StepSize};
 use shoal::experience::{Choice, Experience};
 use shoal::metrics::Metric;
 use shoal::networks::{Network, NetworkSpec};
+use shoal::roles::Run;
 use shoal::roles::evaluator::Evaluator;
 use shoal::roles::learner::{Learner, UpdateResult};
 use shoal::segment::counters::Counter;
@@ -21,6 +24,29 @@ use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 use shoal::telemetry::{EvaluationKind, RunFolder};
 use shoal::values::Values;
+
+#[test]
+fn processes_that_differ_in_seed_role_number_or_incarnation_draw_different_random_numbers() {
+    let configs = [1, 2].map(|seed| {
+        let mut config = config("dqn");
+        config.run.seed = seed;
+        config
+    });
+    let world = World::new(config("dqn"), |algorithm| algorithm);
+    let run = world.process(Role::Actor, 0);
+    let mut drawn = BTreeSet::new();
+    for config in &configs {
+        for role in Role::ALL {
+            for number in 0..3 {
+                for incarnation in 1..4 {
+                    let process = Run { config, role, number, incarnation, ..run };
+                    let is_new = drawn.insert(process.random().next_u64());
+                    assert!(is_new, "{role:?} {number} in incarnation {incarnation} with seed {} draws what another has", config.run.seed);
+                }
+            }
+        }
+    }
+}
 
 /// What a policy was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
