@@ -1,5 +1,5 @@
 //! The loops of an actor, a learner and an evaluator do what the configuration says: what they draw at random, what they explore with, when
-//! they flush, how fast they learn, when they publish, and how much they play.
+//! they flush, how fast they learn, when they publish, how much they play, and what is proof of a goal.
 
 mod scripted;
 
@@ -22,7 +22,7 @@ use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
-use shoal::telemetry::{EvaluationKind, RunFolder};
+use shoal::telemetry::{Evaluation, EvaluationKind, RunFolder, proven_return};
 use shoal::values::Values;
 
 #[test]
@@ -260,6 +260,20 @@ fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
     }
 }
 
+/// What an evaluator makes of the next publication of a run whose goal was reached `unconfirmed` times and not confirmed: its evaluations,
+/// whether they confirm the goal, and how often it was reached and not confirmed by then.
+fn evaluate(world: &World, unconfirmed: u64) -> (Vec<Evaluation>, bool, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(folder.path(), "run", "").unwrap();
+    let (sender, receiver) = ipc::channel().unwrap();
+    let run = world.process(Role::Evaluator, 0);
+    let mut evaluator = Evaluator::new(&run, folder, unconfirmed).unwrap();
+    world.publish_parameters();
+    let confirmed = evaluator.evaluate(&sender, || true).unwrap();
+    let evaluations = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation).collect();
+    (evaluations, confirmed, evaluator.unconfirmed())
+}
+
 #[test]
 fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_asked_for() {
     for (greedy, exploration) in [(true, 0.0), (false, 1.0)] {
@@ -267,18 +281,34 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         (config.evaluator.episodes, config.evaluator.confirm_episodes, config.evaluator.greedy) = (3, 5, greedy);
         // Episodes have 4, 5 and 2 steps in turn.
         config.evaluator.episode_limit_steps = 3;
-        let folder = tempfile::tempdir().unwrap();
-        let (sender, receiver) = ipc::channel().unwrap();
-        let heard = asked(config, |world| {
-            world.publish_parameters();
-            let run = world.process(Role::Evaluator, 0);
-            let folder = RunFolder::create(folder.path(), "run", "").unwrap();
-            Evaluator::new(&run, folder, 0).unwrap().evaluate(&sender, || true).unwrap();
-        });
-        let reports = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation);
-        let played: Vec<_> = reports.map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
+        let mut evaluations = Vec::new();
+        let heard = asked(config, |world| (evaluations, ..) = evaluate(world, 0));
+        let played: Vec<_> =
+            evaluations.into_iter().map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
         assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
         assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
+    }
+}
+
+#[test]
+fn each_attempt_at_a_goal_that_was_not_confirmed_makes_an_evaluator_ask_for_more_proof() {
+    let world = |goal: Option<f64>| {
+        let mut config = config("dqn");
+        (config.evaluator.episodes, config.evaluator.confirm_episodes, config.run.stop_eval_return) = (3, 5, goal);
+        World::new(config, |algorithm| algorithm)
+    };
+    // The returns follow from the script alone, and so are the same in each of these runs.
+    let (evaluations, ..) = evaluate(&world(None), 0);
+    let confirmation = evaluations.last().unwrap();
+    assert_eq!(confirmation.kind, EvaluationKind::Confirmation);
+    let proven = |attempt| proven_return(&confirmation.statistics(), attempt);
+    // As much as attempt number `enough` proves reaches the goal in that attempt and before, and is too little after it.
+    for enough in 1..4 {
+        for failed in 0..4 {
+            let (_, confirmed, unconfirmed) = evaluate(&world(proven(enough)), failed);
+            let expected = if failed < enough { (true, failed) } else { (false, failed + 1) };
+            assert_eq!((confirmed, unconfirmed), expected, "attempt {} at what attempt {enough} proves", failed + 1);
+        }
     }
 }
 
