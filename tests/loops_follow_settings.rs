@@ -260,16 +260,19 @@ fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
     }
 }
 
-/// What an evaluator makes of the next publication of a run whose goal was reached `unconfirmed` times and not confirmed: its evaluations,
-/// whether they confirm the goal, and how often it was reached and not confirmed by then.
-fn evaluate(world: &World, unconfirmed: u64) -> (Vec<Evaluation>, bool, u64) {
+/// What an evaluator makes of the next `publications` of a run whose goal was reached `unconfirmed` times and not confirmed: its
+/// evaluations, whether the last one confirms the goal, and how often it was reached and not confirmed by then.
+fn evaluate(world: &World, publications: usize, unconfirmed: u64) -> (Vec<Evaluation>, bool, u64) {
     let folder = tempfile::tempdir().unwrap();
     let folder = RunFolder::create(folder.path(), "run", "").unwrap();
     let (sender, receiver) = ipc::channel().unwrap();
     let run = world.process(Role::Evaluator, 0);
     let mut evaluator = Evaluator::new(&run, folder, unconfirmed).unwrap();
-    world.publish_parameters();
-    let confirmed = evaluator.evaluate(&sender, || true).unwrap();
+    let mut confirmed = false;
+    for _ in 0..publications {
+        world.publish_parameters();
+        confirmed = evaluator.evaluate(&sender, || true).unwrap();
+    }
     let evaluations = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation).collect();
     (evaluations, confirmed, evaluator.unconfirmed())
 }
@@ -282,12 +285,28 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         // Episodes have 4, 5 and 2 steps in turn.
         config.evaluator.episode_limit_steps = 3;
         let mut evaluations = Vec::new();
-        let heard = asked(config, |world| (evaluations, ..) = evaluate(world, 0));
+        let heard = asked(config, |world| (evaluations, ..) = evaluate(world, 1, 0));
         let played: Vec<_> =
             evaluations.into_iter().map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
         assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
         assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
     }
+}
+
+#[test]
+fn no_evaluation_or_confirmation_plays_with_a_seed_of_another() {
+    let mut config = config("dqn");
+    // As many episodes as environments. Those of a confirmation are played in the same three.
+    (config.evaluator.episodes, config.evaluator.confirm_episodes) = (3, 5);
+    // Whatever is played reaches it, and so is played again to confirm it.
+    config.run.stop_eval_return = Some(-1e6);
+    let world = World::new(config, |algorithm| algorithm);
+    let (evaluations, ..) = evaluate(&world, 2, 0);
+    let kinds: Vec<_> = evaluations.iter().map(|evaluation| evaluation.kind).collect();
+    assert_eq!(kinds, [EvaluationKind::Routine, EvaluationKind::Confirmation].repeat(2));
+    let seeds = world.seeds();
+    assert_eq!(seeds.len(), kinds.len() * 3);
+    assert_eq!(seeds.iter().collect::<BTreeSet<_>>().len(), seeds.len(), "{seeds:?}");
 }
 
 #[test]
@@ -298,14 +317,14 @@ fn each_attempt_at_a_goal_that_was_not_confirmed_makes_an_evaluator_ask_for_more
         World::new(config, |algorithm| algorithm)
     };
     // The returns follow from the script alone, and so are the same in each of these runs.
-    let (evaluations, ..) = evaluate(&world(None), 0);
+    let (evaluations, ..) = evaluate(&world(None), 1, 0);
     let confirmation = evaluations.last().unwrap();
     assert_eq!(confirmation.kind, EvaluationKind::Confirmation);
     let proven = |attempt| proven_return(&confirmation.statistics(), attempt);
     // As much as attempt number `enough` proves reaches the goal in that attempt and before, and is too little after it.
     for enough in 1..4 {
         for failed in 0..4 {
-            let (_, confirmed, unconfirmed) = evaluate(&world(proven(enough)), failed);
+            let (_, confirmed, unconfirmed) = evaluate(&world(proven(enough)), 1, failed);
             let expected = if failed < enough { (true, failed) } else { (false, failed + 1) };
             assert_eq!((confirmed, unconfirmed), expected, "attempt {} at what attempt {enough} proves", failed + 1);
         }
