@@ -1,5 +1,5 @@
-//! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes, and how urgent a row is
-//! follows from its error.
+//! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes, how urgent a row is
+//! follows from its error, and how old its choice was is counted.
 
 mod scripted;
 
@@ -8,9 +8,12 @@ use shoal::config::Config;
 use shoal::config::schema::InitialPriority;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated, is_truncated};
 use shoal::replay::{Batch, Element, ReplayView};
+use shoal::roles::actor::Actor;
 use shoal::roles::learner::{Learner, UpdateResult};
+use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
+use shoal::sync::Ordering;
 use shoal::values::Values;
 
 /// Steps of each environment: several episodes of every kind.
@@ -169,6 +172,29 @@ fn a_row_that_was_learned_from_is_as_urgent_as_the_error_that_the_learner_found_
             assert!((priority - expected).abs() < 1e-3, "{priority} and not {expected} for {row:?} of {n_step} steps");
         }
     }
+}
+
+#[test]
+fn the_policy_lag_of_a_row_is_the_updates_from_the_parameters_that_chose_it_to_the_newest() {
+    let mut config = config("dqn");
+    // Each step inserts a row for each environment.
+    (config.actor.count, config.actor.flush_transitions, config.algorithm.n_step) = (0, 1, 1);
+    let world = World::new(config, |algorithm| algorithm);
+    world.publish_parameters();
+    let run = world.process(Role::Actor, 0);
+    let mut actor = Actor::new(&run).unwrap();
+    let mut rows_sum_and_largest_after = |steps: usize| {
+        (0..steps).for_each(|_| assert!(actor.step().unwrap()));
+        [Counter::Inserted, Counter::LaggedRows, Counter::PolicyLagSum, Counter::PolicyLagMax]
+            .map(|counter| run.process.counters().get(counter))
+    };
+    let of_a_step = ENVIRONMENTS as u64;
+    // Parameters of no update act after three.
+    world.segment.control().updates().store(3, Ordering::Relaxed);
+    assert_eq!(rows_sum_and_largest_after(4), [4 * of_a_step, 4 * of_a_step, 4 * of_a_step * 3, 3]);
+    // Those of two updates are taken up at once.
+    world.segment.parameter_board().publish(&[&world.parameters()], [2, 0, 0, 0]);
+    assert_eq!(rows_sum_and_largest_after(5), [9 * of_a_step, 9 * of_a_step, (4 * 3 + 5) * of_a_step, 3]);
 }
 
 /// Mean and variance.
