@@ -1,4 +1,5 @@
-//! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes.
+//! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes, how urgent a row is
+//! follows from its error, and how old its choice was is counted.
 
 mod scripted;
 
@@ -7,6 +8,12 @@ use shoal::config::Config;
 use shoal::config::schema::InitialPriority;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated, is_truncated};
 use shoal::replay::{Batch, Element, ReplayView};
+use shoal::roles::actor::Actor;
+use shoal::roles::learner::{Learner, UpdateResult};
+use shoal::segment::counters::Counter;
+use shoal::segment::membership::Membership;
+use shoal::segment::processes::Role;
+use shoal::sync::Ordering;
 use shoal::values::Values;
 
 /// Steps of each environment: several episodes of every kind.
@@ -102,32 +109,92 @@ fn each_row_tells_what_happened_from_its_first_step_to_its_last_and_how_that_one
     }
 }
 
+/// What is added to each error before it becomes a priority.
+const EPSILON: f32 = 0.25;
+/// The power of that sum.
+const ALPHA: f64 = 0.5;
+
+/// How urgent a row is as long as its values are those of the newest parameters.
+fn urgency(world: &World) -> impl FnMut(&Row) -> f64 {
+    let mut policy = world.algorithm.policy().unwrap();
+    policy.set_parameters(&world.parameters());
+    let mut values_in = move |observation: Observation| {
+        let mut values = [0.0; 2];
+        policy.infer(Values::F32(&observation), 1, &mut values);
+        values
+    };
+    move |row| {
+        let [left, right] = values_in(row.next_observation);
+        // Nothing follows what is terminated, and something would follow what is only truncated.
+        let later = if row.terminated { 0.0 } else { row.discount * left.max(right) };
+        let error = row.reward + later - values_in(row.observation)[row.action as usize];
+        f64::from(error.abs() + EPSILON).powf(ALPHA)
+    }
+}
+
 #[test]
 fn a_new_row_is_as_urgent_as_its_error_by_the_values_that_the_actor_acts_by() {
-    const EPSILON: f32 = 0.25;
     for n_step in [1, 3] {
         let world = recorded("dqn", n_step, |config| {
             config.replay.initial_priority = InitialPriority::TdError;
-            (config.replay.priority_epsilon, config.replay.alpha) = (EPSILON.into(), 0.5);
+            (config.replay.priority_epsilon, config.replay.alpha) = (EPSILON.into(), ALPHA);
         });
-        let mut policy = world.algorithm.policy().unwrap();
-        policy.set_parameters(&world.parameters());
-        let mut values_in = |observation: Observation| {
-            let mut values = [0.0; 2];
-            policy.infer(Values::F32(&observation), 1, &mut values);
-            values
-        };
+        let mut urgency = urgency(&world);
         let rows = rows(&world);
         assert!(rows.len() > STEPS, "{} rows", rows.len());
         for (row, priority) in rows {
-            let [left, right] = values_in(row.next_observation);
-            // Nothing follows what is terminated, and something would follow what is only truncated.
-            let later = if row.terminated { 0.0 } else { row.discount * left.max(right) };
-            let error = row.reward + later - values_in(row.observation)[row.action as usize];
-            let expected = f64::from((error.abs() + EPSILON).sqrt());
+            let expected = urgency(&row);
             assert!((priority - expected).abs() < 1e-3, "{priority} and not {expected} for {row:?} of {n_step} steps");
         }
     }
+}
+
+#[test]
+fn a_row_that_was_learned_from_is_as_urgent_as_the_error_that_the_learner_found_in_it() {
+    const BATCH_SIZE: usize = 8;
+    for n_step in [1, 3] {
+        let world = recorded("dqn", n_step, |config| {
+            config.learner.batch_size = BATCH_SIZE;
+            (config.replay.priority_epsilon, config.replay.alpha) = (EPSILON.into(), ALPHA);
+        });
+        Membership::default().enter(0).store(world.segment.control().membership());
+        let run = world.process(Role::Learner, 0);
+        let mut learner = Learner::new(&run, None).unwrap();
+        assert!(learner.join().unwrap());
+        // By the parameters that the learner begins with. The actor acted by others.
+        let mut urgency = urgency(&world);
+        let new = rows(&world);
+        assert_eq!(learner.update().unwrap(), UpdateResult::Updated);
+        let changed: Vec<(Row, f64)> = rows(&world).into_iter().zip(new).filter(|(now, new)| now.1 != new.1).map(|(now, _)| now).collect();
+        assert!((1..=BATCH_SIZE).contains(&changed.len()), "{changed:?} by a batch of {BATCH_SIZE}");
+        for (row, priority) in changed {
+            let expected = urgency(&row);
+            assert!((priority - expected).abs() < 1e-3, "{priority} and not {expected} for {row:?} of {n_step} steps");
+        }
+    }
+}
+
+#[test]
+fn the_policy_lag_of_a_row_is_the_updates_from_the_parameters_that_chose_it_to_the_newest() {
+    let mut config = config("dqn");
+    // Each step inserts a row for each environment.
+    (config.actor.count, config.actor.flush_transitions, config.algorithm.n_step) = (0, 1, 1);
+    let world = World::new(config, |algorithm| algorithm);
+    world.publish_parameters();
+    let run = world.process(Role::Actor, 0);
+    let mut actor = Actor::new(&run).unwrap();
+    let mut rows_sum_and_largest_after = |steps: usize| {
+        (0..steps).for_each(|_| assert!(actor.step().unwrap()));
+        [Counter::Inserted, Counter::LaggedRows, Counter::PolicyLagSum, Counter::PolicyLagMax]
+            .map(|counter| run.process.counters().get(counter))
+    };
+    let of_a_step = ENVIRONMENTS as u64;
+    // Parameters of no update act after three.
+    world.segment.control().updates().store(3, Ordering::Relaxed);
+    assert_eq!(rows_sum_and_largest_after(4), [4 * of_a_step, 4 * of_a_step, 4 * of_a_step * 3, 3]);
+    // Those of two updates are taken up at once.
+    world.segment.parameter_board().publish(&[&world.parameters()], [2, 0, 0, 0]);
+    assert_eq!(rows_sum_and_largest_after(5), [9 * of_a_step, 9 * of_a_step, (4 * 3 + 5) * of_a_step, 3]);
 }
 
 /// Mean and variance.

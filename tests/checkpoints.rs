@@ -187,8 +187,9 @@ fn what_a_run_dropped_stays_counted_when_it_is_restored_without_rows_and_what_no
     }
 }
 
+/// The generation is part of the seed of a process, so nobody draws again what was drawn in an earlier life.
 #[test]
-fn no_process_of_a_later_life_uses_a_random_stream_of_an_earlier_one() {
+fn processes_of_a_later_life_have_generations_above_those_of_all_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);

@@ -1,11 +1,13 @@
-//! The loops of an actor, a learner and an evaluator do what the configuration says: what they explore with, when they flush, how fast
-//! they learn, when they publish, and how much they play.
+//! The loops of an actor, a learner and an evaluator do what the configuration says: what they draw at random, what they explore with, when
+//! they flush, how fast they learn, when they publish, how much they play, and what is proof of a goal.
 
 mod scripted;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use ipc_channel::ipc;
+use rand::Rng;
 use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
@@ -13,14 +15,38 @@ use shoal::config::schema::{Exploration, StepSize};
 use shoal::experience::{Choice, Experience};
 use shoal::metrics::Metric;
 use shoal::networks::{Network, NetworkSpec};
+use shoal::roles::Run;
 use shoal::roles::evaluator::Evaluator;
 use shoal::roles::learner::{Learner, UpdateResult};
 use shoal::segment::counters::Counter;
 use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
-use shoal::telemetry::{EvaluationKind, RunFolder};
+use shoal::telemetry::{Evaluation, EvaluationKind, RunFolder, proven_return};
 use shoal::values::Values;
+
+#[test]
+fn processes_that_differ_in_seed_role_number_or_incarnation_draw_different_random_numbers() {
+    let configs = [1, 2].map(|seed| {
+        let mut config = config("dqn");
+        config.run.seed = seed;
+        config
+    });
+    let world = World::new(config("dqn"), |algorithm| algorithm);
+    let run = world.process(Role::Actor, 0);
+    let mut drawn = BTreeSet::new();
+    for config in &configs {
+        for role in Role::ALL {
+            for number in 0..3 {
+                for incarnation in 1..4 {
+                    let process = Run { config, role, number, incarnation, ..run };
+                    let is_new = drawn.insert(process.random().next_u64());
+                    assert!(is_new, "{role:?} {number} in incarnation {incarnation} with seed {} draws what another has", config.run.seed);
+                }
+            }
+        }
+    }
+}
 
 /// What a policy was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -234,6 +260,23 @@ fn a_learner_weighs_the_entropy_by_the_steps_that_the_run_has_taken() {
     }
 }
 
+/// What an evaluator makes of the next `publications` of a run whose goal was reached `unconfirmed` times and not confirmed: its
+/// evaluations, whether the last one confirms the goal, and how often it was reached and not confirmed by then.
+fn evaluate(world: &World, publications: usize, unconfirmed: u64) -> (Vec<Evaluation>, bool, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(folder.path(), "run", "").unwrap();
+    let (sender, receiver) = ipc::channel().unwrap();
+    let run = world.process(Role::Evaluator, 0);
+    let mut evaluator = Evaluator::new(&run, folder, unconfirmed).unwrap();
+    let mut confirmed = false;
+    for _ in 0..publications {
+        world.publish_parameters();
+        confirmed = evaluator.evaluate(&sender, || true).unwrap();
+    }
+    let evaluations = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation).collect();
+    (evaluations, confirmed, evaluator.unconfirmed())
+}
+
 #[test]
 fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_asked_for() {
     for (greedy, exploration) in [(true, 0.0), (false, 1.0)] {
@@ -241,18 +284,50 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         (config.evaluator.episodes, config.evaluator.confirm_episodes, config.evaluator.greedy) = (3, 5, greedy);
         // Episodes have 4, 5 and 2 steps in turn.
         config.evaluator.episode_limit_steps = 3;
-        let folder = tempfile::tempdir().unwrap();
-        let (sender, receiver) = ipc::channel().unwrap();
-        let heard = asked(config, |world| {
-            world.publish_parameters();
-            let run = world.process(Role::Evaluator, 0);
-            let folder = RunFolder::create(folder.path(), "run", "").unwrap();
-            Evaluator::new(&run, folder, 0).unwrap().evaluate(&sender, || true).unwrap();
-        });
-        let reports = std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation);
-        let played: Vec<_> = reports.map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
+        let mut evaluations = Vec::new();
+        let heard = asked(config, |world| (evaluations, ..) = evaluate(world, 1, 0));
+        let played: Vec<_> =
+            evaluations.into_iter().map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
         assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
         assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
+    }
+}
+
+#[test]
+fn no_evaluation_or_confirmation_plays_with_a_seed_of_another() {
+    let mut config = config("dqn");
+    // As many episodes as environments. Those of a confirmation are played in the same three.
+    (config.evaluator.episodes, config.evaluator.confirm_episodes) = (3, 5);
+    // Whatever is played reaches it, and so is played again to confirm it.
+    config.run.stop_eval_return = Some(-1e6);
+    let world = World::new(config, |algorithm| algorithm);
+    let (evaluations, ..) = evaluate(&world, 2, 0);
+    let kinds: Vec<_> = evaluations.iter().map(|evaluation| evaluation.kind).collect();
+    assert_eq!(kinds, [EvaluationKind::Routine, EvaluationKind::Confirmation].repeat(2));
+    let seeds = world.seeds();
+    assert_eq!(seeds.len(), kinds.len() * 3);
+    assert_eq!(seeds.iter().collect::<BTreeSet<_>>().len(), seeds.len(), "{seeds:?}");
+}
+
+#[test]
+fn each_attempt_at_a_goal_that_was_not_confirmed_makes_an_evaluator_ask_for_more_proof() {
+    let world = |goal: Option<f64>| {
+        let mut config = config("dqn");
+        (config.evaluator.episodes, config.evaluator.confirm_episodes, config.run.stop_eval_return) = (3, 5, goal);
+        World::new(config, |algorithm| algorithm)
+    };
+    // The returns follow from the script alone, and so are the same in each of these runs.
+    let (evaluations, ..) = evaluate(&world(None), 1, 0);
+    let confirmation = evaluations.last().unwrap();
+    assert_eq!(confirmation.kind, EvaluationKind::Confirmation);
+    let proven = |attempt| proven_return(&confirmation.statistics(), attempt);
+    // As much as attempt number `enough` proves reaches the goal in that attempt and before, and is too little after it.
+    for enough in 1..4 {
+        for failed in 0..4 {
+            let (_, confirmed, unconfirmed) = evaluate(&world(proven(enough)), 1, failed);
+            let expected = if failed < enough { (true, failed) } else { (false, failed + 1) };
+            assert_eq!((confirmed, unconfirmed), expected, "attempt {} at what attempt {enough} proves", failed + 1);
+        }
     }
 }
 

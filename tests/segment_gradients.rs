@@ -1,5 +1,6 @@
 //! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever
-//! is killed or stopped and whenever, nobody waits for the dead, and what a living learner knows is not lost.
+//! is killed or stopped and whenever and however far actors step meanwhile, nobody waits for the dead, and what a living
+//! learner knows is not lost.
 //!
 //! What they learn is made up (`made_up`), so that each can check every sum it is given. The test plays the supervisor.
 
@@ -84,11 +85,16 @@ impl<'r> Learners<'r> {
         self.run.slot(number).counters().get(Counter::Updates)
     }
 
-    /// Wait until every member has taken part in `count` more updates.
+    /// Wait until every member has taken part in `count` more updates. Meanwhile the environment steps of the run rise, as with actors, so
+    /// that learners that look at them in the same round find different numbers.
     fn await_updates(&self, count: u64) {
-        for number in View::load(self.run.segment.control().membership()).learners() {
+        let control = self.run.segment.control();
+        for number in View::load(control.membership()).learners() {
             let goal = self.updates_of(number) + count;
-            self.family.wait_until(|| self.updates_of(number) >= goal);
+            self.family.wait_until(|| {
+                control.env_steps().fetch_add(1, Ordering::Relaxed);
+                self.updates_of(number) >= goal
+            });
         }
     }
 
@@ -121,6 +127,8 @@ fn as_learner<T>(run: &Run, number: usize, made_up: MadeUp, act: impl FnOnce(&Ro
     let mut config = Config::for_environment("CartPole-v1");
     config.learner.count = LEARNERS;
     config.learner.batch_size = 8 * LEARNERS;
+    // With every environment step the rate is another one, also as a float of 32 bits.
+    (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (Some(1.0), Some(0.5), 1_000_000);
     let algorithm = made_up.algorithm(&run.segment, &config, run.payload.schema().clone(), number, PARAMETERS);
     let role_run = RoleRun {
         segment: &run.segment,
@@ -142,7 +150,7 @@ fn run() -> Run {
 }
 
 #[test]
-fn one_to_three_learners_come_to_the_same_sums_bit_for_bit() {
+fn one_to_three_learners_come_to_the_same_sums_and_parameters_bit_for_bit() {
     for count in 1..=LEARNERS {
         let run = run();
         let learners = Learners::start(&run, count);

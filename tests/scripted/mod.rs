@@ -39,8 +39,16 @@ pub struct Happened {
     pub truncated: bool,
 }
 
-/// All steps of each environment, in the order in which they were made.
-type Log = Arc<Mutex<Vec<Vec<Happened>>>>;
+/// What happened in the environments.
+#[derive(Default)]
+struct Kept {
+    /// All steps of each environment, in the order in which they were made.
+    steps: Vec<Vec<Happened>>,
+    /// The seeds that they were reset with.
+    seeds: Vec<u64>,
+}
+
+type Log = Arc<Mutex<Kept>>;
 
 /// An environment whose rewards and ends follow from how long it has been there, whatever is done in it.
 struct Scripted {
@@ -59,9 +67,9 @@ struct Scripted {
 impl Scripted {
     fn new(spec: &EnvironmentSpec, log: &Log) -> Self {
         let number = {
-            let mut all = log.lock().unwrap();
-            all.push(Vec::new());
-            all.len() - 1
+            let mut kept = log.lock().unwrap();
+            kept.steps.push(Vec::new());
+            kept.steps.len() - 1
         };
         // Each begins elsewhere in the script, so that episodes seldom end in the same step.
         Self { spec: spec.clone(), log: log.clone(), number, episode: number, steps: 0, shown: 0, observation: [0.0; 2] }
@@ -79,7 +87,8 @@ impl Environment for Scripted {
         &self.spec
     }
 
-    fn reset(&mut self, _: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+    fn reset(&mut self, seed: Option<u64>, observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
+        self.log.lock().unwrap().seeds.extend(seed);
         (self.episode, self.steps) = (self.episode + 1, 0);
         self.show(observation);
         Ok(())
@@ -104,7 +113,7 @@ impl Environment for Scripted {
             terminated: terminated && is_last,
             truncated: truncated && is_last,
         };
-        self.log.lock().unwrap()[self.number].push(happened);
+        self.log.lock().unwrap().steps[self.number].push(happened);
         Ok(Step { reward: happened.reward.into(), terminated: happened.terminated, truncated: happened.truncated })
     }
 }
@@ -216,6 +225,11 @@ impl World {
 
     /// All steps of each environment.
     pub fn happened(&self) -> Vec<Vec<Happened>> {
-        self.log.lock().unwrap().clone()
+        self.log.lock().unwrap().steps.clone()
+    }
+
+    /// All seeds that the environments were reset with.
+    pub fn seeds(&self) -> Vec<u64> {
+        self.log.lock().unwrap().seeds.clone()
     }
 }

@@ -178,8 +178,9 @@ impl Learning for MadeUpLearning {
         &self.errors
     }
 
-    /// Check that the sum is that of one whole round of learners that hold the same parameters as this one.
-    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, _: f32) -> f32 {
+    /// Check that the sum is that of one whole round of learners that hold the same parameters as this one. A learner that steps at another
+    /// rate than they do holds others in the next round.
+    fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let mut sum = |metric| total.tally.amount_mut(metric).value;
         let (digests, named, updates) = (sum(DIGESTS), sum(MEMBERS) as u32, sum(UPDATES));
         let members: Vec<usize> = (0..32).filter(|&learner| named >> learner & 1 == 1).collect();
@@ -194,7 +195,7 @@ impl Learning for MadeUpLearning {
             sum.iter_mut().zip(&own).for_each(|(sum, value)| *sum += value);
         }
         assert!(sum.iter().zip(&*gradient).all(|(a, b)| a.to_bits() == b.to_bits()), "the sum of {members:?} in {}", self.updates + 1);
-        self.parameters.iter_mut().zip(gradient).for_each(|(parameter, sum)| *parameter = *parameter / 2.0 + *sum);
+        self.parameters.iter_mut().zip(gradient).for_each(|(parameter, sum)| *parameter = *parameter / 2.0 + *sum * learning_rate);
         self.updates += 1;
         1.0
     }
