@@ -169,7 +169,10 @@ pub(super) fn uniform(random: &mut Random, action: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
+    use crate::algorithms::standardised::assert_standardised;
 
     #[test]
     fn continuous_actions_are_scaled_to_the_bounds_and_kept_as_chosen() {
@@ -204,5 +207,17 @@ mod tests {
         *index = 2;
         assert_eq!(actions.lanes(1), [2]);
         assert_eq!(actions.for_environments(), Actions::Discrete(&[0, 2]));
+    }
+    #[test]
+    fn uniform_actions_reach_from_bound_to_bound_in_each_element_by_itself() {
+        let mut random = Random::seed_from_u64(4);
+        let (mut action, mut least, mut largest) = ([0.0f32; 2], 0.0f32, 0.0f32);
+        assert_standardised(|| {
+            uniform(&mut random, &mut action);
+            (least, largest) = action.iter().fold((least, largest), |(least, largest), value| (least.min(*value), largest.max(*value)));
+            // From -1 to 1, the variance is a third.
+            action.map(|value| f64::from(value) * 3.0f64.sqrt())
+        });
+        assert!((-1.0..-0.99).contains(&least) && (0.99..=1.0).contains(&largest), "from {least} to {largest}");
     }
 }

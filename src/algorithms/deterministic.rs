@@ -324,7 +324,12 @@ fn weight_of(times: u64, tau: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
+    use crate::algorithms::standardised::assert_standardised;
+    use crate::config::schema::Engine;
+    use crate::networks::{Device, Head, build};
 
     #[test]
     fn what_is_followed_seldom_counts_as_much_as_what_would_have_been_followed_meanwhile() {
@@ -334,5 +339,18 @@ mod tests {
         }
         assert!((weight_of(4, tau) * value - average).abs() < 1e-6);
         assert_eq!([0, 1].map(|times| weight_of(times, tau)), [0.0, tau]);
+    }
+    #[test]
+    fn noise_explores_each_element_by_itself_and_never_beyond_the_bounds() {
+        let spec = NetworkSpec::perceptron(2, &[3], Head::Linear { outputs: 4 });
+        let policy = DeterministicPolicy { network: build(spec, Engine::Cpu, Device::Cpu, 1).unwrap() };
+        let mut random = Random::seed_from_u64(5);
+        let mut action = [0.0f32; 4];
+        assert_standardised(|| {
+            // A bound is four or more deviations from the first two, and half of one from the others.
+            policy.choose(&[-0.1, 0.2, 0.9, -0.9], 0.2, &mut random, ActionMut::Continuous(&mut action));
+            assert!(action.iter().all(|value| (-1.0..=1.0).contains(value)), "{action:?}");
+            [f64::from(action[0]) + 0.1, f64::from(action[1]) - 0.2].map(|noise| noise / 0.2)
+        });
     }
 }

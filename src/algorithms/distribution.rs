@@ -211,6 +211,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::algorithms::standardised::assert_standardised;
 
     const CATEGORICAL: (Distribution, [f32; 4], [f32; 4], [u32; 1]) =
         (Distribution::Categorical { actions: 4 }, [0.3, -1.2, 2.0, 0.4], [0.1, 0.2, 0.9, -0.7], [2]);
@@ -281,13 +282,28 @@ mod tests {
         for (index, count) in (0..).zip(counts) {
             assert!((count - distribution.log_probability(&outputs, &[index]).exp()).abs() < 0.015, "{counts:?}");
         }
-        let (distribution, outputs, ..) = gaussian();
-        let (mut action, mut sum, mut squares) = ([0.0; 2], 0.0, 0.0);
-        for _ in 0..20_000 {
-            distribution.draw(&outputs, &mut random, ActionMut::Continuous(&mut action));
-            (sum, squares) = (sum + action[0], squares + action[0] * action[0]);
-        }
-        let (mean, variance) = (sum / 20_000.0, squares / 20_000.0 - (sum / 20_000.0).powi(2));
-        assert!((mean - 0.3).abs() < 0.02 && (variance.sqrt() - (-0.5f32).exp()).abs() < 0.02, "{mean} {variance}");
+    }
+
+    #[test]
+    fn elements_are_drawn_independently_each_with_its_mean_and_deviation_and_the_density_that_is_said() {
+        // The first and the last logarithm of a deviation are beyond the limits.
+        let outputs = [0.3f32, -0.2, 0.1, -6.0, -0.5, 3.0];
+        let log_deviations = [-5.0f64, -0.5, 2.0];
+        let distribution = Distribution::Gaussian { elements: 3 };
+        let mut random = Random::seed_from_u64(2);
+        let mut action = [0.0f32; 3];
+        assert_standardised(|| {
+            let said = distribution.draw(&outputs, &mut random, ActionMut::Continuous(&mut action));
+            assert_eq!(said, distribution.log_probability(&outputs, &action.map(f32::to_bits)));
+            let noise: [f64; 3] =
+                std::array::from_fn(|element| f64::from(action[element] - outputs[element]) / log_deviations[element].exp());
+            let log_densities = noise
+                .iter()
+                .zip(log_deviations)
+                .map(|(noise, log_deviation)| -0.5 * noise * noise - log_deviation - 0.5 * (2.0 * std::f64::consts::PI).ln());
+            let expected: f64 = log_densities.sum();
+            assert!((f64::from(said) - expected).abs() < 1e-4, "{said}, not {expected}: {action:?}");
+            noise
+        });
     }
 }

@@ -22,6 +22,8 @@ mod ppo;
 pub mod registry;
 mod sac;
 mod squashed_gaussian;
+#[cfg(test)]
+mod standardised;
 mod state;
 pub mod statistics;
 mod surrogate;

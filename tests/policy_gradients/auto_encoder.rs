@@ -8,7 +8,7 @@ use shoal::metrics::Share;
 use crate::case::{ALGORITHMS, Case, metric};
 
 /// Parameters of what draws images of 1 x 4 x 4 from five values: two channels of a kernel of 2, then one of a kernel of 3.
-const OF_DECODER: usize = 5 * 2 * 2 * 2 + 2 + 2 * 3 * 3 + 1;
+pub(crate) const OF_DECODER: usize = 5 * 2 * 2 * 2 + 2 + 2 * 3 * 3 + 1;
 
 fn with_coefficient(algorithm: &str, coefficient: f64) -> Case {
     Case::seeing(ObservationSpace::bytes(&[1, 4, 4]), algorithm, ActionSpace::Discrete { n: 3 }, |config| {

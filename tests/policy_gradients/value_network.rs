@@ -5,6 +5,7 @@ use shoal::experience::fragment::LOG_PROBABILITIES;
 use shoal::metrics::Share;
 use shoal::replay::Batch;
 
+use crate::auto_encoder::OF_DECODER;
 use crate::case::{ALGORITHMS, Case, kinds, metric};
 
 /// Six fragments of which each step ends an episode and has the largest importance weight: a step's target is its reward,
@@ -104,6 +105,48 @@ fn value_and_auto_encoder_learn_side_by_side_and_a_state_goes_on_where_it_was() 
         // PPO has another order of steps, and sums differ in their last digits.
         let further = step(&mut one).into_iter().zip(step(&mut other));
         assert!(further.clone().all(|(one, other)| (one - other).abs() < 1e-6 * one), "{algorithm}: {further:?}");
+    }
+}
+
+#[test]
+fn a_step_follows_the_mean_gradient_with_policy_and_value_clipped_together_and_the_decoder_by_itself() {
+    for (algorithm, limit) in ALGORITHMS.into_iter().flat_map(|algorithm| [(algorithm, None), (algorithm, Some(0.05))]) {
+        let mut case = Case::seeing(ObservationSpace::bytes(&[1, 4, 4]), algorithm, ActionSpace::Discrete { n: 3 }, |config| {
+            config.network.separate_value = Some(true);
+            (config.auto_encoder.coefficient, config.auto_encoder.latent) = (1.0, 5);
+            config.algorithm.minibatches = 1;
+            config.learner.max_gradient_norm = limit;
+            // The first moment is then the gradient of the last step.
+            config.learner.adam_beta1 = 0.0;
+        });
+        let sizes = case.algorithm.sizes();
+        let with_value = sizes.learned - OF_DECODER;
+        let batch = batch(&mut case);
+        let (_, mut share) = case.gradient(&batch);
+        // Any gradient will do, and of this one the norm of every part is known to be far beyond the limit.
+        let mean: Vec<f64> = (0..sizes.learned).map(|index| (index as f64).cos()).collect();
+        let mut sum: Vec<f32> = mean.iter().map(|mean| (mean * share.samples) as f32).collect();
+        let found_norm = f64::from(case.learning.apply(&mut sum, &mut share, 1e-2));
+        let norm = |part: &[f64]| part.iter().map(|value| value * value).sum::<f64>().sqrt();
+        let (together, of_decoder) = mean.split_at(with_value);
+        assert!((found_norm - norm(together)).abs() < 1e-4 * found_norm, "{algorithm}: {found_norm}");
+        assert_eq!(metric(&share, "gradient_norm"), found_norm);
+        let expected = [together, of_decoder].map(|part| {
+            let scale = limit.map_or(1.0, |limit| limit / norm(part));
+            part.iter().map(move |value| value * scale)
+        });
+
+        let mut state = case.state();
+        let mut moments = Vec::new();
+        for (network, length) in [sizes.published, with_value - sizes.published, OF_DECODER].into_iter().enumerate() {
+            // Parameters, perhaps those of the target network, two moments, and the count of steps.
+            let parameters = if network == 0 && algorithm == "appo" { 2 * length } else { length };
+            moments.extend(state.drain(..parameters + 2 * length + 2).skip(parameters).take(length));
+        }
+        for (index, (found, expected)) in moments.iter().zip(expected.into_iter().flatten()).enumerate() {
+            let largest = limit.unwrap_or(1.0);
+            assert!((f64::from(*found) - expected).abs() < 1e-4 * largest, "{algorithm}, {limit:?}, {index}: {found}, not {expected}");
+        }
     }
 }
 

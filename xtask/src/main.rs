@@ -15,6 +15,7 @@ mod processor;
 mod protocol;
 mod python;
 mod report;
+mod skipped;
 mod stages;
 mod test;
 mod third_party;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::report::{duration, say};
+use crate::skipped::Skipped;
 
 /// One command of a list.
 pub(crate) struct Stage {
@@ -14,15 +15,26 @@ pub(crate) struct Stage {
 }
 
 /// Runs `stages` in order, up to the first that fails. The error then names that stage and the command that repeats it alone, which is
-/// `rerun` followed by the stage's name; the stages that did not run are printed.
+/// `rerun` followed by the stage's name; the stages that did not run are printed. At the end it says what tests have skipped.
 pub(crate) fn run(stages: Vec<Stage>, rerun: &str) -> Result<()> {
+    let skipped = Skipped::new()?;
+    let result = run_in_order(stages, rerun, &skipped);
+    if let Some(summary) = skipped.summary() {
+        say(summary);
+    }
+    result
+}
+
+fn run_in_order(stages: Vec<Stage>, rerun: &str, skipped: &Skipped) -> Result<()> {
     let names: Vec<_> = stages.iter().map(|stage| stage.name).collect();
     let start = Instant::now();
     let mut lines = Vec::new();
     for (index, Stage { name, mut command }) in stages.into_iter().enumerate() {
-        say(format!("\n[{}/{}] {name}: {}", index + 1, names.len(), shown(&command)));
+        let typed = shown(&command);
+        say(format!("\n[{}/{}] {name}: {typed}", index + 1, names.len()));
+        skipped.hear(&mut command);
         let stage_start = Instant::now();
-        let status = command.status().with_context(|| format!("`{}` does not start", shown(&command)))?;
+        let status = command.status().with_context(|| format!("`{typed}` does not start"))?;
         let line = format!("{name:<24} {:>12}", duration(stage_start.elapsed()));
         if !status.success() {
             say(summary(&lines));
@@ -73,6 +85,16 @@ mod tests {
         assert_eq!(error.to_string(), "the stage `second` failed. Repeat it alone with:  again second");
         assert!(mark("first").exists());
         assert!(!mark("third").exists());
+    }
+
+    #[test]
+    fn what_stages_skip_is_told_by_reason_also_after_a_failure() {
+        let skip = |reason: &str| format!("echo {reason} >> \"$SHOAL_TEST_SKIPPED\"");
+        let skipped = Skipped::new().unwrap();
+        let second = format!("{}; {}; exit 3", skip("no namespace"), skip("no browser"));
+        run_in_order(vec![stage("first", &skip("no namespace")), stage("second", &second)], "again", &skipped).unwrap_err();
+        let summary = skipped.summary().unwrap();
+        assert!(summary.ends_with("(3):\n  skipped   1 x no browser\n  skipped   2 x no namespace"), "{summary}");
     }
 
     #[test]
