@@ -87,12 +87,12 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["replay.beta_start", "replay.beta_end"],
-        doc: "`replay.beta_start` is at most `replay.beta_end`.",
+        keys: &["replay.beta_start", "replay.beta_end", "replay.prioritized"],
+        doc: "With `replay.prioritized`, `replay.beta_start` is at most `replay.beta_end`.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (start, end) = (config.replay.beta_start, config.replay.beta_end);
-            (start > end).then(|| {
+            (config.replay.prioritized && start > end).then(|| {
                 format!(
                     "replay.beta_start {start} exceeds replay.beta_end {end}, but beta only grows; lower replay.beta_start or raise \
                      replay.beta_end"
