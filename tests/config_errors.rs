@@ -187,6 +187,13 @@ fn no_number_is_advised_that_its_key_does_not_take() {
     let (lag, none) = (rare("1000000001"), rare("1000000002"));
     assert!(lag.contains("(learner.publish_interval_updates); use at least 1000000000\n"), "{lag}");
     assert!(none.contains("(learner.publish_interval_updates); lower learner.publish_interval_updates to at most 1000000001\n"), "{none}");
+    let of_transitions = |more: &[&str]| errors_without_a_file(&[&["replay.min_size=1000"][..], more].concat());
+    let doubled = of_transitions(&["adaptation.enabled=true", "learner.batch_size=256", "adaptation.largest_batch=1000"]);
+    assert!(doubled.contains("use 512, for instance\n"), "1024 is more than the smallest replay: {doubled}");
+    let shared = |count| of_transitions(&["learner.batch_size=1000", &format!("learner.count={count}")]);
+    assert!(shared(3).contains("(learner.count); use 999\n"), "1002 is more than the smallest replay: {}", shared(3));
+    let few = errors_without_a_file(&["replay.min_size=2", "learner.batch_size=2", "learner.count=3"]);
+    assert!(few.contains("(learner.count); lower learner.count\n"), "{few}");
 }
 
 #[test]

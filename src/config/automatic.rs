@@ -80,7 +80,7 @@ fn first_batch_size(usual: usize, indivisible: usize, learners: usize, most: usi
 
 /// The largest batch that can be drawn from the first `replay.min_size` transitions and that fits into the error
 /// band.
-fn largest_first_batch(config: &Config) -> usize {
+pub(super) fn largest_first_batch(config: &Config) -> usize {
     let most = Key::most_of(BATCH_SIZE);
     if config.rows() == Rows::Fragments {
         return most;

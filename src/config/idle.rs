@@ -297,5 +297,7 @@ mod tests {
         assert!(is_accepted(by_steps, &[]) && !is_accepted(by_steps, &["actor.count=0"]));
         let by_error = "[replay]\ninitial_priority = \"td_error\"\n[algorithm]\nnormalise_rewards = true\n";
         assert!(is_accepted(by_error, &["replay.prioritized=false"]) && !is_accepted(by_error, &[]));
+        let falling = "[replay]\nprioritized = false\nbeta_end = 0.3\n";
+        assert!(is_accepted(falling, &[]) && !is_accepted(falling, &["replay.prioritized=true"]));
     }
 }

@@ -99,11 +99,13 @@ pub fn settings_to_begin_with(learned: &Config, begins: &Config) -> Vec<String> 
 
 /// The paths of the keys of `before` that `overrides` change and a run that goes on must not, whatever else is wrong with those.
 pub fn overrides_that_do_not_fit(before: &Config, overrides: &[String]) -> Vec<String> {
-    let before = keys(before, is_fixed);
+    let (meant, written) = (keys(before, is_fixed), written_keys(before, is_fixed));
     // The last one of a key wins.
     let wanted: BTreeMap<String, Value> =
         overrides::read(overrides, &mut Vec::new()).into_iter().map(|entry| (entry.path, entry.value)).collect();
-    let changes = |(path, value): &(String, Value)| before.get(path).is_some_and(|old| !means_the_same(path, old, value));
+    let changes = |(path, value): &(String, Value)| {
+        [&meant, &written].iter().all(|before| before.get(path).is_some_and(|old| !means_the_same(path, old, value)))
+    };
     wanted.into_iter().filter(changes).map(|(path, _)| path).collect()
 }
 
@@ -117,13 +119,18 @@ fn is_among(named: &[&str], table: &str, path: &str) -> bool {
     named.contains(&table) || named.contains(&path)
 }
 
-/// The values, by path, of the keys of `config` whose table and path `wanted` accepts.
+/// What the keys of `config` whose table and path `wanted` accepts mean, by path.
 fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
     let mut config = config.clone();
     if config.rows() == Rows::Fragments {
         // What "none" stands for is what matters.
         config.network.separate_value = Some(config.separates_value());
     }
+    written_keys(&config, wanted)
+}
+
+/// The values, by path, of the keys of `config` whose table and path `wanted` accepts.
+fn written_keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
     let keys = config.to_table().into_iter().filter_map(|(table, keys)| match keys {
         Value::Table(keys) => Some(keys.into_iter().map(move |(name, value)| (table.clone(), format!("{table}.{name}"), value))),
         _ => None,
@@ -186,6 +193,11 @@ mod tests {
         assert_eq!(named(&["algorithm.name=ppo", "learner.learning_rate=1", "algorithm.gamma=7"]), ["algorithm.gamma", "algorithm.name"]);
         assert!(named(&["algorithm.name=ppo", "algorithm.name=dqn"]).is_empty(), "the last one wins");
         assert!(named(&["replay.samples_per_insert=32", "auto_encoder.lattent=3", "nonsense"]).is_empty());
+        let mut of_policy = before.clone();
+        of_policy.algorithm.name = "ppo".into();
+        let named = |value: &str| overrides_that_do_not_fit(&of_policy, &[format!("network.separate_value={value}")]);
+        assert!(named("none").is_empty() && named("true").is_empty(), "\"none\", as it was, means true without convolutions");
+        assert_eq!(named("false"), ["network.separate_value"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The conditions between several keys, each with the sentence that documents it.
 
+use super::automatic::largest_first_batch;
 use super::key::Key;
 use super::schema::{
     AfterSupervisor, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, InitialPriority, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS,
@@ -80,19 +81,22 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (batch_size, count) = (config.learner.batch_size, config.learner.count);
-            let next = multiple_near(batch_size, count);
-            (next != batch_size).then(|| {
-                format!("a learner.batch_size of {batch_size} cannot be shared equally by {count} learners (learner.count); use {next}")
+            (!batch_size.is_multiple_of(count)).then(|| {
+                let remedy = match multiple_near(config, count) {
+                    0 => "lower learner.count".to_owned(),
+                    near => format!("use {near}"),
+                };
+                format!("a learner.batch_size of {batch_size} cannot be shared equally by {count} learners (learner.count); {remedy}")
             })
         },
     },
     Rule {
-        keys: &["replay.beta_start", "replay.beta_end"],
-        doc: "`replay.beta_start` is at most `replay.beta_end`.",
+        keys: &["replay.beta_start", "replay.beta_end", "replay.prioritized"],
+        doc: "With `replay.prioritized`, `replay.beta_start` is at most `replay.beta_end`.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
             let (start, end) = (config.replay.beta_start, config.replay.beta_end);
-            (start > end).then(|| {
+            (config.replay.prioritized && start > end).then(|| {
                 format!(
                     "replay.beta_start {start} exceeds replay.beta_end {end}, but beta only grows; lower replay.beta_start or raise \
                      replay.beta_end"
@@ -284,11 +288,10 @@ pub(crate) const RULES: &[Rule] = &[
         algorithms: &FRAGMENT_ALGORITHMS,
         violation: |config| {
             let (batch_size, length, count) = (config.learner.batch_size, config.fragments.length_steps, config.learner.count);
-            let next = multiple_near(batch_size, length * count);
-            (next != batch_size).then(|| {
-                let remedy = match next {
+            (!batch_size.is_multiple_of(length * count)).then(|| {
+                let remedy = match multiple_near(config, length * count) {
                     0 => "lower fragments.length_steps or learner.count".to_owned(),
-                    next => format!("use {next}"),
+                    near => format!("use {near}"),
                 };
                 format!(
                     "a learner.batch_size of {batch_size} steps is no whole number of fragments of {length} steps \
@@ -481,7 +484,7 @@ pub(crate) const RULES: &[Rule] = &[
                      {}, for instance",
                     table.largest_batch.unwrap_or_default(),
                     MOST_HALVINGS - 1,
-                    (0..=2).rev().map(doubled).find(|&batch_size| batch_size <= largest_batch_size()).unwrap_or(batch_size)
+                    (0..=2).rev().map(doubled).find(|&larger| larger <= largest_first_batch(config)).unwrap_or(batch_size)
                 ))
             } else if !smallest_fits {
                 Some(format!(
@@ -531,11 +534,11 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// The multiple of `unit` to take for a batch of `batch_size`: the next larger one, or the largest that a batch may
-/// be; 0 if there is none.
-pub(crate) fn multiple_near(batch_size: usize, unit: usize) -> usize {
-    let next = batch_size.next_multiple_of(unit);
-    if next <= largest_batch_size() { next } else { unit * (largest_batch_size() / unit) }
+/// The multiple of `unit` to take for `learner.batch_size`: the next larger one, or the largest that the first batch
+/// may be; 0 if there is none.
+pub(crate) fn multiple_near(config: &Config, unit: usize) -> usize {
+    let (next, most) = (config.learner.batch_size.next_multiple_of(unit), largest_first_batch(config));
+    if next <= most { next } else { unit * (most / unit) }
 }
 
 fn largest_batch_size() -> usize {

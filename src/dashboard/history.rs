@@ -227,8 +227,7 @@ impl History {
     /// Takes in a row for the verdict. Rows from before learning began, or went on, say nothing about it.
     fn remember(&mut self, row: &Map<String, Value>) {
         let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
-        let is_another_life = self.newest.as_ref().is_some_and(|newest| is_of_another_life(&snapshot, newest));
-        if is_another_life && !self.learning.is_empty() {
+        if self.newest.as_ref().is_some_and(|newest| is_of_another_life(&snapshot, newest)) {
             self.learning.clear();
             self.earlier_updates = snapshot.updates;
             self.configured = configured(&self.folder);
@@ -418,6 +417,18 @@ mod tests {
         let history = read(&folder);
         // What it takes until learning goes on is none of it.
         assert_eq!(history.learning.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
+    }
+
+    #[test]
+    fn advice_is_about_the_newest_life_of_a_run_also_where_the_one_before_it_learned_nothing() {
+        let (_root, mut folder) = folder();
+        let moment = |wall_s: u64| format!("{{\"wall_s\": {wall_s}, \"training_s\": 0, \"env_steps\": 64, \"updates\": 0}}\n");
+        fs::write(folder.metrics(), moment(20)).unwrap();
+        let mut history = read(&folder);
+        folder.go_on("[environment]\nid = \"CartPole-v1\"\n[actor]\ncount = 4\n").unwrap();
+        fs::write(folder.metrics(), moment(20) + &moment(10)).unwrap();
+        history.grow().unwrap();
+        assert_eq!(history.configured.unwrap().config.actor.count, 4);
     }
 
     #[test]

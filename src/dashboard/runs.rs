@@ -58,8 +58,8 @@ pub(super) struct Card {
     environment: Option<String>,
     /// Algorithm.
     algorithm: Option<String>,
-    /// Seed.
-    seed: Option<i64>,
+    /// Seed, as text: JavaScript's numbers have 53 bits.
+    seed: Option<String>,
     /// Environment steps after which the run stops.
     stop_env_steps: Option<u64>,
     /// The mean return that ends the run once it is confirmed.
@@ -197,7 +197,7 @@ impl Runs {
             started_unix_ms: record.started.as_millisecond(),
             environment: text("environment", "id"),
             algorithm: text("algorithm", "name"),
-            seed: key("run", "seed").and_then(toml::Value::as_integer),
+            seed: key("run", "seed").map(ToString::to_string),
             stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
@@ -310,15 +310,16 @@ mod tests {
         let mut runs = Runs::new(registry_in(place.path()));
         runs.add_root(place.path());
         let found = |runs: &Runs, folder: &RunFolder| runs.card(folder).map(|card| (card.state, card.seed));
-        assert_eq!(found(&runs, &folder), Some((State::Unannounced, Some(7))), "nobody noted an end yet, and this process lives");
+        let is = |state: State, seed: &str| Some((state, Some(seed.to_owned())));
+        assert_eq!(found(&runs, &folder), is(State::Unannounced, "7"), "nobody noted an end yet, and this process lives");
         folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary: Value::Null }).unwrap();
-        assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))));
+        assert_eq!(found(&runs, &folder), is(State::Ended, "7"));
         assert_eq!(ids(&runs), [folder.id()]);
         fs::remove_file(folder.config()).unwrap();
-        assert_eq!(found(&runs, &folder), Some((State::Ended, Some(7))), "it is not read again");
+        assert_eq!(found(&runs, &folder), is(State::Ended, "7"), "it is not read again");
         assert_eq!(ids(&runs), [folder.id()], "its folder is not opened again");
-        folder.go_on(&config.replace('7', "8")).unwrap();
-        assert_eq!(found(&runs, &folder), Some((State::Unannounced, Some(8))));
+        folder.go_on(&config.replace('7', "9007199254740993")).unwrap();
+        assert_eq!(found(&runs, &folder), is(State::Unannounced, "9007199254740993"), "no double is this number");
     }
 
     #[test]

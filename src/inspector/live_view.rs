@@ -10,7 +10,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::report::Report;
-use super::words::{PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed_with_gpus, training};
+use super::words::{
+    PROCESS_COLUMNS, age, bar, describe_tree, evaluation, process_cells, significant, speed_with_gpus, training, whole_if_large,
+};
 use crate::segment::processes::Role;
 
 /// Moments that the sparklines remember.
@@ -21,8 +23,8 @@ const FRAME_AND_HEADER: u16 = 3;
 /// Rates of the run over the last moments, the newest last.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    env_steps_per_s: VecDeque<u64>,
-    updates_per_s: VecDeque<u64>,
+    env_steps_per_s: VecDeque<f64>,
+    updates_per_s: VecDeque<f64>,
 }
 
 impl History {
@@ -30,7 +32,7 @@ impl History {
     pub fn push(&mut self, report: &Report) {
         let rates = report.run.rates;
         for (history, rate) in [(&mut self.env_steps_per_s, rates.env_steps_per_s), (&mut self.updates_per_s, rates.updates_per_s)] {
-            history.push_back(rate.unwrap_or(0.0).round() as u64);
+            history.push_back(rate.unwrap_or(0.0));
             if history.len() > MOMENTS {
                 history.pop_front();
             }
@@ -154,10 +156,11 @@ fn draw_priorities(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(Block::bordered().title(title)), area);
 }
 
-fn draw_rate(frame: &mut Frame<'_>, area: Rect, name: &str, history: &VecDeque<u64>, colour: Color) {
+fn draw_rate(frame: &mut Frame<'_>, area: Rect, name: &str, history: &VecDeque<f64>, colour: Color) {
     let room = usize::from(area.width.saturating_sub(2));
-    let shown: Vec<u64> = history.iter().skip(history.len().saturating_sub(room)).copied().collect();
-    let title = format!(" {name} {} ", HumanCount(history.back().copied().unwrap_or(0)));
+    // In thousandths, since a sparkline has whole numbers and rates may be below one.
+    let shown: Vec<u64> = history.iter().skip(history.len().saturating_sub(room)).map(|rate| (rate * 1e3).round() as u64).collect();
+    let title = format!(" {name} {} ", whole_if_large(history.back().copied().unwrap_or(0.0)));
     let sparkline = Sparkline::default().data(&shown).style(Style::new().fg(colour));
     frame.render_widget(sparkline.block(Block::bordered().title(title)), area);
 }

@@ -46,7 +46,7 @@ fn share(process: &ProcessReport) -> String {
 /// How fast a process works: in updates if it learns, else in environment steps.
 fn rate(rates: &Rates, learns: bool) -> String {
     let rate = if learns { rates.updates_per_s } else { rates.env_steps_per_s };
-    rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", HumanCount(rate.round() as u64)))
+    rate.filter(|&rate| rate > 0.0).map_or_else(|| "-".into(), |rate| format!("{}/s", whole_if_large(rate)))
 }
 
 /// Cores that a process computed on.
@@ -98,7 +98,12 @@ pub(super) fn evaluation(scores: &Scores) -> String {
 
 /// A rate in parentheses, if it was measured.
 pub(super) fn per_second(rate: Option<f64>) -> String {
-    rate.map_or_else(String::new, |rate| format!(" ({}/s)", HumanCount(rate.round() as u64)))
+    rate.map_or_else(String::new, |rate| format!(" ({}/s)", whole_if_large(rate)))
+}
+
+/// A rate as a whole number, or with three significant digits if it is below ten: slow work is not none.
+pub(super) fn whole_if_large(rate: f64) -> String {
+    if rate < 10.0 { significant(rate) } else { HumanCount(rate.round() as u64).to_string() }
 }
 
 /// How fast the whole run computes, on how many cores, and how near that is to what they could compute; `None` until
@@ -107,7 +112,7 @@ pub(super) fn speed(rates: &Rates) -> Option<String> {
     let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
     let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
     let busy = rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {} busy", percent(share)));
-    let learned = HumanCount(learned.round() as u64);
+    let learned = whole_if_large(learned);
     Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
 }
 

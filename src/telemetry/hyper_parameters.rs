@@ -10,6 +10,8 @@ use toml::Table;
 
 /// Name of the plugin that reads hyper-parameters.
 pub(super) const PLUGIN: &str = "hparams";
+/// Up to this, each integer is a double.
+const LARGEST_WHOLE_NUMBER: u64 = 1 << f64::MANTISSA_DIGITS;
 /// The tag under which the plugin looks for hyper-parameters.
 pub(super) const TAG: &str = "_hparams_/session_start_info";
 
@@ -43,10 +45,10 @@ pub struct HyperParameter {
 /// The kinds of value that a configuration has.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Kind {
-    /// A float or an integer.
+    /// A float, or an integer that a double can be.
     #[prost(double, tag = "2")]
     Number(f64),
-    /// A string, or a list as it is spelled in TOML.
+    /// A string; or a list, or an integer of many digits such as a seed, as it is spelled in TOML.
     #[prost(string, tag = "3")]
     Text(String),
     /// True or false.
@@ -70,7 +72,7 @@ impl PluginData {
 
 fn kind(value: &toml::Value) -> Kind {
     match value {
-        toml::Value::Integer(number) => Kind::Number(*number as f64),
+        toml::Value::Integer(number) if number.unsigned_abs() <= LARGEST_WHOLE_NUMBER => Kind::Number(*number as f64),
         toml::Value::Float(number) => Kind::Number(*number),
         toml::Value::Boolean(truth) => Kind::Truth(*truth),
         toml::Value::String(text) => Kind::Text(text.clone()),

@@ -78,9 +78,13 @@ impl Program {
         Some(format!("{program}{command} {}", word(self.as_called_here(folder))))
     }
 
-    /// `path`, relative to the working directory if it lies below.
+    /// `path`, relative to the working directory if it is that folder or lies below.
     fn as_called_here<'a>(&self, path: &'a Path) -> &'a Path {
-        path.strip_prefix(&self.working_directory).unwrap_or(path)
+        match path.strip_prefix(&self.working_directory) {
+            Ok(below) if below.as_os_str().is_empty() => Path::new("."),
+            Ok(below) => below,
+            Err(_) => path,
+        }
     }
 
     /// The program `name` in the folder of this one, spelled as this one was. `None` if it is not there.
@@ -174,6 +178,8 @@ mod tests {
         assert_eq!(play("./target/release/supervisor").unwrap(), "./target/release/evaluate 'runs/a run'");
         let installed = programs.join(PLAY).display().to_string();
         assert_eq!(play("elsewhere/link").unwrap(), format!("{installed} 'runs/a run'"), "a link to the program has no such neighbour");
+        let in_its_folder = program("supervisor", &supervisor, folder.path()).play(folder.path());
+        assert_eq!(in_its_folder.unwrap(), "evaluate .", "where the working directory is the folder of the run");
     }
 
     #[test]

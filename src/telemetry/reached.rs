@@ -54,8 +54,20 @@ impl Reached {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::config::Config;
+
+    #[test]
+    fn a_goal_of_any_digits_is_the_configured_one_after_it_was_written_and_read() {
+        let goal = 3.0 * -157.1;
+        let mut run = Config::for_environment("CartPole-v1").run;
+        run.stop_eval_return = Some(goal);
+        let summary = json!({"goal": {"wanted": goal, "confirmed": true}}).to_string();
+        let reached = Reached::from_summary(&serde_json::from_str(&summary).unwrap());
+        assert_eq!(reached.goal_of(&run), Some(goal));
+    }
 
     #[test]
     fn every_limit_that_was_reached_is_to_be_changed_and_no_other() {

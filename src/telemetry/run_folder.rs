@@ -10,7 +10,7 @@ use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::TelemetryError;
 use super::run_record::{self, Finished, RunRecord};
@@ -25,6 +25,8 @@ pub const CHARTS: &str = "tensorboard";
 const CONFIG: &str = "config.toml";
 pub(super) const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
+/// The time with which the name of a folder begins.
+const TIME: &str = "%Y%m%d-%H%M%S";
 
 /// An existing run folder.
 #[derive(Debug, Clone)]
@@ -50,7 +52,8 @@ impl RunFolder {
     /// event file. `root/latest` stays as it is until [`Self::become_latest`].
     ///
     /// The id is the time (UTC), the name with unusual characters replaced, and a random suffix:
-    /// `20261121-154502-cartpole_dqn-seed1-3f2a`. Ids sort by time. No existing folder is ever reused.
+    /// `20261121-154502-cartpole_dqn-seed1-3f2a`. The ids of runs of one name sort in the order in which they began.
+    /// No existing folder is ever reused.
     ///
     /// # Errors
     /// The root cannot be written. There is no folder then.
@@ -376,7 +379,7 @@ fn has_no_locks(error: &io::Error) -> bool {
 
 /// Creates a folder with a free name and returns the name. `mkdir` alone decides which of several processes gets it.
 fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, TelemetryError> {
-    let time = started.strftime("%Y%m%d-%H%M%S");
+    let time = time_of_another(root, name, started).strftime(TIME);
     let name = plain_name(name);
     for _ in 0..ATTEMPTS {
         let id = format!("{time}-{name}-{:04x}", rand::random::<u16>());
@@ -388,6 +391,17 @@ fn claim_id(root: &Path, name: &str, started: Timestamp) -> Result<String, Telem
         }
     }
     Err(TelemetryError::NoFreeName { root: root.to_path_buf(), attempts: ATTEMPTS })
+}
+
+/// The time for the name of one more folder of a run of `name`: `now`, or a second after the newest one has. The newest
+/// run is the one whose folder sorts last, and the clock may have been set back.
+fn time_of_another(root: &Path, name: &str, now: Timestamp) -> Timestamp {
+    let second_after = |folder: PathBuf| {
+        let time = folder.file_name()?.to_str()?.get(.."20261121-154502".len())?;
+        let time = Timestamp::strptime(format!("{TIME}%z"), format!("{time}+0000")).ok()?;
+        time.checked_add(SignedDuration::from_secs(1)).ok()
+    };
+    folders_of(root, name).into_iter().filter_map(second_after).fold(now, Timestamp::max)
 }
 
 /// `name` with everything but characters that are harmless in file names and shells replaced by underscores. It is

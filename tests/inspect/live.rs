@@ -90,6 +90,22 @@ fn an_ordinary_terminal_cuts_no_process_short() {
 }
 
 #[test]
+fn slow_work_is_no_standstill() {
+    let mut report = report();
+    (report.run.rates.env_steps_per_s, report.run.rates.updates_per_s) = (Some(0.4), Some(0.3));
+    let process = &mut report.processes[0];
+    (process.env_steps, process.updates, process.rates.env_steps_per_s) = (12, 0, Some(0.25));
+    let mut history = History::default();
+    history.push(&report);
+    let screen = screen(COLUMNS, ROWS, &report, &history);
+    for rate in [" 0.25/s ", " env steps/s 0.4 ", " updates/s 0.3 "] {
+        assert!(screen.contains(rate), "`{rate}` is missing in:\n{screen}");
+    }
+    let text = report.to_string();
+    assert!(text.contains(" env steps (0.4/s)") && text.contains(" updates (0.3/s)"), "{text}");
+}
+
+#[test]
 fn a_low_terminal_shows_every_process() {
     let report = report();
     let screen = screen(80, 24, &report, &History::default());

@@ -126,7 +126,9 @@ fn a_run_that_goes_on_keeps_the_points_of_the_step_that_it_goes_on_from() {
 #[test]
 fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
     let root = tempdir().unwrap();
-    let config = Config::for_environment("CartPole-v1").to_toml();
+    let mut config = Config::for_environment("CartPole-v1");
+    config.run.seed = (1 << 53) + 1;
+    let config = config.to_toml();
     let folder = RunFolder::create(root.path(), "cartpole_dqn", &config).unwrap();
     let sinks = Sinks::open(folder, piped_console().1, settings(), None).unwrap();
     let events = read_events(&sinks.folder().events());
@@ -139,6 +141,7 @@ fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
     let kind = |key: &str| known[key].kind.clone().unwrap();
     assert_eq!(kind("learner.batch_size"), Kind::Number(64.0));
     assert_eq!(kind("algorithm.gamma"), Kind::Number(0.99));
+    assert_eq!(kind("run.seed"), Kind::Text("9007199254740993".into()), "no double is this number");
     assert_eq!(kind("replay.prioritized"), Kind::Truth(true));
     assert_eq!(kind("environment.id"), Kind::Text("CartPole-v1".into()));
     assert_eq!(kind("network.hidden"), Kind::Text("[256, 256]".into()));

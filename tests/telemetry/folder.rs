@@ -72,6 +72,18 @@ fn a_name_that_folders_spell_like_another_has_only_the_folders_of_its_own_runs()
 }
 
 #[test]
+fn the_newest_run_of_a_name_is_the_last_of_its_folders_also_after_the_clock_was_set_back() {
+    let root = tempdir().unwrap();
+    let make = |name: &str| RunFolder::create(root.path(), name, CONFIG).unwrap();
+    let first = make("run");
+    let ahead = root.path().join(first.id().replacen(&first.id()[..15], "20991231-235959", 1));
+    fs::rename(first.path(), &ahead).unwrap();
+    let later = [0; 3].map(|_| make("run").path().to_path_buf());
+    assert_eq!(folders_of(root.path(), "run"), [&[ahead][..], &later].concat(), "also where they begin in the same second");
+    assert!(make("another").id() < "2099", "whose clock was right");
+}
+
+#[test]
 fn latest_leads_to_the_newest_run_and_open_follows_it() {
     let root = tempdir().unwrap();
     let [_, second] = ["first", "second"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());

@@ -43,7 +43,7 @@ export class Compare {
       const perSecond = (key) => short(metrics[key] / metrics.training_s);
       const cells = [
         box, name, element("span", { className: card.state }, state),
-        card.environment ?? "–", card.algorithm ?? "–", String(card.seed ?? "–"), grouped(metrics.env_steps), clock(metrics.wall_s),
+        card.environment ?? "–", card.algorithm ?? "–", card.seed ?? "–", grouped(metrics.env_steps), clock(metrics.wall_s),
         score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];
       return [card.id, cells];

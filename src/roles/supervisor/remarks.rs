@@ -130,7 +130,7 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
         let batch_size = config.learner.batch_size;
         let steps = (share * batch_size as f64).round() as u64;
         let fitting = limit.div_ceil(of_an_episode);
-        let and_batch = match multiple_near(batch_size, fitting * config.learner.count) {
+        let and_batch = match multiple_near(config, fitting * config.learner.count) {
             near if near == batch_size || near == 0 || batch_follows => String::new(),
             near => format!(" and learner.batch_size={near}"),
         };
