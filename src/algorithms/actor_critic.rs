@@ -8,6 +8,7 @@ use super::critics::Critics;
 use super::trained::{Trained, WithTarget};
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
+use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
 use crate::networks::{Device, Head, Network, NetworkSpec, build, build_for_acting};
@@ -42,9 +43,13 @@ pub(super) struct ActorCritic {
 
 impl ActorCritic {
     /// # Errors
-    /// The actions are not continuous, no device has the configured name, or a network cannot be built.
+    /// The actions are not continuous, actors are to compute priorities, no device has the
+    /// configured name, or a network cannot be built.
     pub(super) fn new(kind: Kind, config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let action_elements = continuous_actions(kind.name, environment)?;
+        if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
+            return Err(AlgorithmError::NoActorErrors { algorithm: kind.name });
+        }
         let observations = environment.observation.len();
         let network = |inputs, outputs| NetworkSpec::perceptron(inputs, &config.network.hidden, Head::Linear { outputs });
         let policy = network(observations, kind.outputs_per_action * action_elements);

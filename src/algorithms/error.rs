@@ -81,6 +81,12 @@ pub enum AlgorithmError {
         /// Upper bound of that element.
         high: f32,
     },
+    /// Actors are to compute temporal-difference errors, and the algorithm's actors cannot.
+    #[error("replay.initial_priority = \"td_error\" needs actors that compute action values, and those of {algorithm} do not; use \"max\"")]
+    NoActorErrors {
+        /// Algorithm.
+        algorithm: &'static str,
+    },
     /// The network cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -99,6 +105,7 @@ impl AlgorithmError {
             Self::Key(error) => &error.key,
             Self::Refused { key, .. } => key,
             Self::ActionSpace { .. } | Self::Unbounded { .. } => "environment.id",
+            Self::NoActorErrors { .. } => "replay.initial_priority",
             Self::Network(error) if error.is_about_convolutions() => "network.convolutions",
             Self::Network(_) => "network.hidden",
         }

@@ -243,7 +243,6 @@ mod tests {
             ("[own]\nrounds = 0", "own.rounds", "must be an integer from 1 to 9; the default is 3"),
             ("[own]\neager = 1", "own.eager", "expected true or false, found an integer"),
             ("double = false", "algorithm.double", "it has no effect on mine, only on dqn"),
-            ("[replay]\ninitial_priority = \"td_error\"", "replay.initial_priority", "it has no effect on mine, only on dqn"),
         ] {
             let error = config(lines).resolve_own(KEYS).unwrap_err();
             assert_eq!(error.key, key);

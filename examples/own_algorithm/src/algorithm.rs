@@ -6,11 +6,7 @@ use shoal::prelude::*;
 /// What a configuration can say of the algorithm: its name, and in table `[own]` how often the policy acts at random.
 pub const DECLARATION: Declaration = Declaration {
     name: "expected_sarsa",
-    keys: &[
-        AlgorithmKey::number("epsilon", 0.1, 0.0..=1.0),
-        AlgorithmKey::of_library("network.convolutions"),
-        AlgorithmKey::of_library("replay.initial_priority"),
-    ],
+    keys: &[AlgorithmKey::number("epsilon", 0.1, 0.0..=1.0), AlgorithmKey::of_library("network.convolutions")],
     learns_from_bytes: true,
 };
 

@@ -27,7 +27,7 @@ table! {
         /// Constant that is added to the absolute temporal-difference error in a priority.
         priority_epsilon: f64 = 1e-2, positive_up_to(1_000.0), "", only TRANSITION_ALGORITHMS;
         /// Priority of a new transition.
-        initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only ["dqn"];
+        initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Transitions stored before the first batch is sampled.
         min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
         /// Transitions sampled per transition inserted. `"none"` lets actors and learners run freely.
