@@ -4,6 +4,8 @@
 mod python_support;
 mod run_support;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -117,6 +119,38 @@ fn packages_that_a_start_up_file_of_python_puts_on_the_path_are_found_in_the_run
     std::fs::write(added.join("weights.pth"), [0x80, 0xff]).unwrap();
     let task = ["environment.id=python:task:make_limited", r#"environment.keyword_arguments={"steps": 9}"#];
     told(&supervisor(folder.path(), &task).env("PYTHONPATH", &start_up).output().unwrap());
+}
+
+#[test]
+fn a_package_that_a_line_of_a_pth_file_imports_is_found_also_if_pythonpath_names_the_folder_of_packages() {
+    let folder = tempfile::tempdir().unwrap();
+    let installed = shoal::machine::Python::find("").unwrap();
+    let bare = folder.path().join("bare");
+    assert!(installed.command().args(["-m", "venv", "--without-pip"]).arg(&bare).status().unwrap().success());
+    let interpreter = bare.join("bin/python");
+    let where_packages_are = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let packages = told(&Command::new(&interpreter).args(["-c", where_packages_are]).output().unwrap());
+    let packages = Path::new(packages.trim());
+    // As an editable install does it: the line makes a module known without a folder on the path.
+    std::fs::write(packages.join("editable.pth"), "import editable\n").unwrap();
+    let others: Vec<_> = installed.package_folders.iter().map(|path| path.display().to_string()).collect();
+    std::fs::write(packages.join("others.pth"), others.join("\n")).unwrap();
+    std::fs::write(packages.join("editable.py"), "import sys\nsys.is_installed = True\n").unwrap();
+    let task = "import sys\nfrom shapes import Shown\n\nclass Task(Shown):\n    assert sys.is_installed\n";
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python = format!("environment.python={}", interpreter.display());
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python_support::folder().display());
+    let mut command = supervisor(folder.path(), &["environment.id=python:task:Task", &python, &python_path]);
+    told(&command.env("PYTHONPATH", packages).output().unwrap());
+}
+
+#[test]
+fn a_folder_on_the_path_whose_name_is_no_utf_8_breaks_no_interpreter() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(OsStr::from_bytes(b"caf\xe9"))).unwrap();
+    let customization = format!("import os, sys\nsys.path.append(os.fsdecode(b'{}/caf\\xe9'))\n", folder.path().display());
+    std::fs::write(folder.path().join("sitecustomize.py"), customization).unwrap();
+    told(&supervisor(folder.path(), &[]).arg("--check").env("PYTHONPATH", folder.path()).output().unwrap());
 }
 
 #[test]

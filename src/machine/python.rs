@@ -36,12 +36,15 @@ const CHECKOUT_PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.venv/bin/py
 
 /// A script that prints the fields of [`Python`] as JSON.
 const FACTS: &str = "
-import json, os, sys, sysconfig
+import json, os, site, sys, sysconfig
 # The embedded interpreter has a standard library and the folders of PYTHONPATH by itself.
 others = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]
 others += [os.path.abspath(entry) for entry in os.environ.get('PYTHONPATH', '').split(os.pathsep) if entry]
-# Python skips what is no text, and so must JSON.
-folders = [folder for folder in sys.path if isinstance(folder, str) and folder not in others]
+# It would not process the .pth files of this interpreter's own ones, even if PYTHONPATH names them.
+own = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+folders = [folder for folder in sys.path if folder in own or folder not in others]
+# Python skips what is no text, and JSON cannot hold a name that is no UTF-8.
+folders = [folder for folder in folders if isinstance(folder, str) and folder == folder.encode(errors='ignore').decode()]
 print(json.dumps({
     'executable': sys.executable,
     'version': '%d.%d.%d' % sys.version_info[:3],
@@ -177,6 +180,7 @@ pub struct Python {
     /// The folder of the installation or of the virtual environment.
     pub prefix: PathBuf,
     /// Folders of packages, also those that its start-up files have added, in the order in which they are searched.
+    /// Folders whose names are no UTF-8 are left out.
     pub package_folders: Vec<PathBuf>,
     /// The argument of [`find`](Python::find).
     #[serde(default)]
