@@ -409,6 +409,19 @@ fn a_python_without_gymnasium_is_told_which_command_installs_it() {
 }
 
 #[test]
+fn a_python_without_ctypes_is_told_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sitecustomize.py"), "import sys\nsys.modules['ctypes'] = None\n").unwrap();
+    std::fs::write(folder.path().join("task.py"), "import ctypes\n").unwrap();
+    let python_path = format!("environment.python_path={}", folder.path().display());
+    let mut command = supervisor(folder.path(), &["environment.id=python:task:Task", &python_path]);
+    let output = command.env("PYTHONPATH", folder.path()).output().unwrap();
+    let refused = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{refused}");
+    assert!(refused.contains("ModuleNotFoundError: import of ctypes halted") && !refused.contains("shoal_bridge"), "{refused}");
+}
+
+#[test]
 fn a_python_for_which_box2d_would_have_to_be_compiled_is_not_told_to_install_it() {
     let python = shoal::machine::Python::find("").unwrap();
     let advised = |version: &str, processor: &str| {

@@ -5,7 +5,6 @@ before a run starts, in a process of their own that only describes the environme
 """
 
 import contextlib
-import ctypes
 import difflib
 import importlib
 import importlib.util
@@ -99,8 +98,9 @@ def choose_renderer():
     if any(os.environ.get(name) for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY")):
         return
     for renderer, library in RENDERERS.items():
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(library)
+        # A Python that was compiled without libffi has no ctypes.
+        with contextlib.suppress(ImportError, OSError):
+            importlib.import_module("ctypes").CDLL(library)
             os.environ["MUJOCO_GL"] = renderer
             return
 
