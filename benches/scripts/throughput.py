@@ -2,7 +2,7 @@
 """What the loops do per second: actors, slow environments, learners, start-up, memory.
 
 - actors: 1, 2, 4 (`--actors`) free-running actors of 64 environments with a 64x64 network, one inference per step, every transition
-  inserted with the priority that the actor computed. The replay's minimum is never reached, so that no learner competes.
+  inserted, with DQN at the priority that the actor computed. The replay's minimum is never reached, so that no learner competes.
 - slow: an environment that takes 1 ms more per step, one environment per actor, 1 to 64 actors.
 - atari: 1 and 2 free-running actors of 8 games of Pong each, at 42 x 42 with the network of its preset and at 84 x 84 with that of the DQN
   paper, one inference per step, and the memory of an actor.
@@ -17,6 +17,8 @@ Rates are over the second half of each run; processor time is the kernel's, per 
 import argparse
 import json
 import time
+import tomllib
+from pathlib import Path
 
 import runs
 
@@ -24,11 +26,16 @@ PONG = runs.ROOT / "configs/pong_dqn.toml"
 FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
 NO_LEARNING = [
     'replay.samples_per_insert="none"',
-    "replay.initial_priority=td_error",
     "actor.random_steps=0",
     "replay.capacity=16000000",
     "replay.min_size=16000000",
 ]
+
+
+def no_learning(config):
+    """Changes with which the run of the file `config` only acts. Only DQN's actors know the errors of what they insert."""
+    algorithm = tomllib.loads(Path(config).read_text()).get("algorithm", {}).get("name", "dqn")
+    return [*NO_LEARNING, *(["replay.initial_priority=td_error"] if algorithm == "dqn" else [])]
 
 
 def watch(arguments, overrides, seconds):
@@ -42,7 +49,10 @@ def actors(arguments):
     rows = []
     for count in arguments.actors:
         # The learner has nothing to do here, so no core is kept free for it.
-        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256", "machine.affinity=false"]
+        overrides = [
+            *no_learning(arguments.config), f"actor.count={count}", "actor.environments=64", "actor.flush_transitions=256",
+            "machine.affinity=false",
+        ]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
         steps = rate("env_steps")
         used = sum(cpu[-count:])
@@ -75,7 +85,7 @@ def atari(arguments):
 def slow(arguments):
     rows, first = [], None
     for count in (1, 2, 4, 8, 16, 32, 64):
-        overrides = [*NO_LEARNING, f"actor.count={count}", "actor.environments=1", "environment.step_delay_us=1000"]
+        overrides = [*no_learning(arguments.config), f"actor.count={count}", "actor.environments=1", "environment.step_delay_us=1000"]
         rate, cpu = watch(arguments, overrides, arguments.seconds)
         steps = rate("env_steps")
         first = first or steps
