@@ -134,7 +134,8 @@ impl fmt::Display for FolderReport {
             let env_steps = counted("env_steps", self.rates.env_steps_per_s);
             let updates = counted("updates", self.rates.updates_per_s);
             line(formatter, "progress", &format!("{env_steps} env steps, {updates} updates, after {:.1} s", number(metrics, "wall_s")))?;
-            if let Some(speed) = speed_with_gpus(&self.rates, |key| metrics[key].as_f64()) {
+            // What cores did may be of all training.
+            if let Some(speed) = speed_with_gpus(&self.rates, "busy lately", |key| metrics[key].as_f64()) {
                 line(formatter, "speed", &speed)?;
             }
         }
@@ -185,7 +186,7 @@ mod tests {
         });
         std::fs::write(folder.metrics(), format!("{last}\n")).unwrap();
         let told = || FolderReport::read(folder.path()).unwrap().to_string();
-        let gpu = "GPU 75 % busy, 3.00 GiB of its memory\n";
+        let gpu = "GPU 75 % busy lately, 3.00 GiB of its memory\n";
         let moment = format!("speed       3,200 samples learned from per second, 0.25 cores used, machine 50 % busy, {gpu}");
         assert!(told().contains(&moment), "{}", told());
         let summary = json!({"cores_used": 1.5, "machine_busy_share": 0.875, "limit_share": 0.094});

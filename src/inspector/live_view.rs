@@ -92,7 +92,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     );
     let returns = format!("training {}   evaluation {}", training(&report.scores), evaluation(&report.scores));
     let figure = |name: &str| report.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value);
-    let speed = speed_with_gpus(&run.rates, figure).unwrap_or_default();
+    let speed = speed_with_gpus(&run.rates, "busy", figure).unwrap_or_default();
     let lines = vec![Line::from(counts), Line::from(speed), Line::from(returns), Line::from(learning)];
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title.bold())), area);
 }

@@ -116,11 +116,12 @@ pub(super) fn speed(rates: &Rates) -> Option<String> {
     Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
 }
 
-/// [`speed`], and what the learners' GPUs did lately if they use any. `figure` gives the metric of a name.
-pub(super) fn speed_with_gpus(rates: &Rates, figure: impl Fn(&str) -> Option<f64>) -> Option<String> {
+/// [`speed`], and what the learners' GPUs did lately if they use any. `figure` gives the metric of a name, and `busy` is
+/// the word for what they were.
+pub(super) fn speed_with_gpus(rates: &Rates, busy: &str, figure: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let speed = speed(rates)?;
     let Some((busy_share, memory_bytes)) = figure("gpu_busy_share").zip(figure("gpu_memory_bytes")) else { return Some(speed) };
-    Some(format!("{speed}, GPU {} busy, {} of its memory", percent(busy_share), bytes(memory_bytes as usize)))
+    Some(format!("{speed}, GPU {} {busy}, {} of its memory", percent(busy_share), bytes(memory_bytes as usize)))
 }
 
 /// A metric and its value, with bytes as people read them.
