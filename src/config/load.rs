@@ -401,6 +401,8 @@ mod tests {
             (64, 4),
             "96 are no whole fragments for two"
         );
+        let automatic = ["algorithm.name=ppo", "learner.count=2", "actor.environments=3", "learner.batch_size=auto"];
+        assert_eq!(batch_size(&automatic), (256, 4), "nor is the batch that is chosen then a round, and its parts are the default");
         let sixteen = ["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"];
         assert_eq!(batch_size(&sixteen), (160, 12), "not 10 parts, from whose 40 updates the last 8 would be published late");
         assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
