@@ -153,6 +153,7 @@ mod tests {
 
     #[test]
     fn actors_have_the_cores_that_learners_leave_and_at_least_one_process() {
+        // The searches on paper have a copy of this choice and of DQN's batch: `Start::Auto` in tests/adaptation/shapes.rs.
         let count = |cores, learners| first_actors(cores, learners, false);
         assert_eq!([count(1, 1), count(2, 1), count(8, 1), count(32, 2), count(2, 4)], [1, 1, 7, 30, 1]);
         assert_eq!(first_actors(2, 1, true), 8);

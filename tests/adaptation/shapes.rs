@@ -27,7 +27,7 @@ pub(crate) struct Shape {
 /// Where a search begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Start {
-    /// From what `auto` chooses for one learner of DQN.
+    /// From what `auto` chooses for one learner of DQN: the same numbers as in `src/config/automatic.rs`.
     Auto,
     /// From the lowest value of every range, far from any good setting.
     Lowest,
