@@ -145,6 +145,11 @@ impl RunFolder {
         self.found_again().filter(|found| found.path.canonicalize().ok() != self.path.canonicalize().ok())
     }
 
+    /// The folder by the path that leads to it now, whether it was moved or not.
+    pub fn current(&self) -> Self {
+        self.moved().unwrap_or_else(|| self.clone())
+    }
+
     /// The folder by its absolute path, which leads to it from any working directory.
     pub fn absolute(&self) -> Self {
         Self { path: std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()), ..self.clone() }

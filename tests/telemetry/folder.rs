@@ -56,8 +56,10 @@ fn a_folder_that_was_moved_is_found_and_one_that_a_link_leads_to_has_not_moved()
     fs::rename(&runs, &moved).unwrap();
     let found = folder.moved().expect("all runs were moved");
     assert_eq!(found.path(), moved.join(folder.id()).canonicalize().unwrap());
+    assert_eq!(folder.current().path(), found.path());
     fs::rename(&moved, &runs).unwrap();
     assert!(folder.moved().is_none());
+    assert_eq!(folder.current().path(), folder.path());
     fs::remove_dir_all(&runs).unwrap();
     assert!(folder.moved().is_none(), "it is nowhere");
 }

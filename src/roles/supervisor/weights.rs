@@ -22,7 +22,8 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
         }
         return !was_published;
     };
-    let mut saver = PolicySaver::new(sinks.folder().last_weights());
+    let folder = sinks.folder().clone();
+    let mut saver = PolicySaver::new(move || folder.current().last_weights());
     let saved = saver.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
         sinks.event(&format!("{}; the run waits up to {} s with its end", unsaved.message, ROOM_PATIENCE.as_secs()));
