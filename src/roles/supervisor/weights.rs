@@ -63,9 +63,9 @@ impl UnsavedBest {
     }
 }
 
-/// Version and environment steps of the best weights on the disk.
+/// Version and environment steps of the best weights on the disk, wherever `folder` was moved.
 fn best_on_disk(folder: &RunFolder) -> Option<(u64, u64)> {
-    let metadata = PolicyWeights::load(&folder.best_weights()).ok()?.metadata;
+    let metadata = PolicyWeights::load(&folder.current().best_weights()).ok()?.metadata;
     Some((metadata.parameter_version, metadata.environment_steps))
 }
 

@@ -29,8 +29,7 @@ impl Session {
         // A process that died while it left may have damaged the tree: that is the reason then.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
-        self.follow_folder();
-        visualizer::remove_unfinished(&self.sinks.folder().videos());
+        visualizer::remove_unfinished(&self.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(unsaved) = self.unsaved_best {
             unsaved.look_for(&mut self.sinks);
@@ -42,7 +41,7 @@ impl Session {
             StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => RunOutcome::Completed,
         };
-        let folder = self.sinks.folder().clone();
+        let folder = self.folder().clone();
         if let Some((setting, config)) = self.fitted() {
             self.sinks.fitted_to(setting, config);
         }
