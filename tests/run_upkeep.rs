@@ -97,6 +97,27 @@ fn a_last_checkpoint_during_which_the_folder_of_the_run_is_moved_is_written_wher
 }
 
 #[test]
+fn a_synchronous_run_whose_folder_was_moved_replaces_its_best_weights_by_better_ones_alone() {
+    let mut run = start(&[
+        "actor.count=0",
+        "checkpoint.synchronous_interval_steps=2000",
+        "evaluator.synchronous_interval_steps=500",
+        "evaluator.confirm_episodes=10",
+    ]);
+    run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
+    run.move_folder("archive");
+    // The trainer starts over after each.
+    let complete = |run: &Supervised| run.log().matches("is complete").count();
+    let before = complete(&run);
+    run.look_for("more checkpoints", |run| (complete(run) >= before + 4).then_some(()));
+    run.end_by(Signal::SIGINT);
+    let evaluations = run.evaluations();
+    let best = evaluations.iter().filter(|line| line["is_best"] == true);
+    let proven: Vec<f64> = best.map(|line| line["ci95_low"].as_f64().unwrap()).collect();
+    assert!(proven.is_sorted_by(|before, after| before < after), "{proven:?}");
+}
+
+#[test]
 fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
     // An evaluator lacks a channel, the others a pidfd; and a run tells once of what has the same cause.
     for roles in [&["evaluator", "learner"][..], &["actor"]] {
