@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
-use super::super::hang::silence;
+use super::super::hang::{LookClock, silence};
 use super::super::leaving::Leaving;
 use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
@@ -58,12 +58,9 @@ impl Session {
 
     /// Have processes leave as `leaving` says, and serve those that have not left.
     fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
-        // A pause before the end of training gives nobody more time after it.
-        self.look_clock.look(Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
             let now = Instant::now();
             let pause = self.look_clock.look(now);
-            leaving.put_off(pause);
             if system::stop_requested() {
                 leaving.interrupt(now);
             }
@@ -80,7 +77,11 @@ impl Session {
             if leaving.is_late(now) {
                 self.attachments.kill_actors(&self.segment, None);
             }
+            let mut sleep_clock = LookClock::new(Instant::now());
             self.sleep();
+            // A stop of the whole run finds the supervisor asleep, but for a moment in many. What holds it up awake, such as a slow disk,
+            // holds up nobody else.
+            leaving.put_off(sleep_clock.look(Instant::now()));
             self.reap_children()?;
             self.serve_attachments();
             self.receive_evaluations();
