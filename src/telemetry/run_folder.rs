@@ -92,6 +92,16 @@ impl RunFolder {
         point_latest(root, name).map_err(|reason| format!("{} does not lead to this run: {reason}", root.join(LATEST).display()))
     }
 
+    /// Points `latest` beside the folder to it, if it led to `before`, from where the folder was moved.
+    ///
+    /// # Errors
+    /// As [`Self::become_latest`].
+    pub fn keep_latest(&self, before: &Self) -> Result<(), String> {
+        let latest = self.path.with_file_name(LATEST);
+        let led_there = fs::read_link(&latest).is_ok_and(|link| Some(link.as_os_str()) == before.path.file_name());
+        if led_there && !latest.exists() { self.become_latest() } else { Ok(()) }
+    }
+
     /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if
     /// others have it. If the file system has no locks, nobody can be kept out, and a warning says so.
     ///

@@ -98,6 +98,21 @@ fn latest_leads_to_the_newest_run_and_open_follows_it() {
     assert_eq!(names.len(), 4, "two runs, the link and the charts; no temporary link stays behind: {names:?}");
 }
 
+#[test]
+fn latest_follows_a_run_that_is_renamed_among_its_runs_and_no_other() {
+    let root = tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
+    second.become_latest().unwrap();
+    let renamed = |folder: &RunFolder, name: &str| {
+        fs::rename(folder.path(), root.path().join(name)).unwrap();
+        let moved = folder.moved().unwrap();
+        moved.keep_latest(folder).unwrap();
+        fs::read_link(root.path().join("latest")).unwrap()
+    };
+    assert_eq!(renamed(&first, "one").to_str(), Some(second.id()));
+    assert_eq!(renamed(&second, "two").to_str(), Some("two"));
+}
+
 /// The folders below `folder` that TensorBoard shows as runs: links are followed, and an event file makes a run.
 fn runs_of_tensorboard(folder: &Path) -> BTreeSet<PathBuf> {
     let mut runs = BTreeSet::new();
