@@ -266,19 +266,11 @@ fn what_the_disk_does_not_take_stays_in_memory() {
     run.end_by(Signal::SIGTERM);
 }
 
-/// Move the folder of the run, as somebody does who archives it; `latest` leads to where it is then.
-fn move_folder(run: &Supervised, name: &str) {
-    let (latest, moved) = (run.run_folder(), run.folder.path().join(name));
-    std::fs::rename(std::fs::canonicalize(&latest).unwrap(), &moved).unwrap();
-    std::fs::remove_file(&latest).unwrap();
-    std::os::unix::fs::symlink(&moved, &latest).unwrap();
-}
-
 #[test]
 fn a_kept_run_whose_folder_was_moved_is_written_to_where_it_is_now() {
     let (mut run, _) = learning(&[]);
     run.kill_and_wait_for_keeper();
-    move_folder(&run, "archive");
+    run.move_folder("archive");
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     assert!(run.log().contains("with the replay"), "{}", run.log());
@@ -288,7 +280,7 @@ fn a_kept_run_whose_folder_was_moved_is_written_to_where_it_is_now() {
 #[test]
 fn a_run_whose_folder_was_moved_before_its_supervisor_was_killed_is_kept_there() {
     let (mut run, _) = learning(&[]);
-    move_folder(&run, "archive");
+    run.move_folder("archive");
     run.kill_and_wait_for_keeper();
     run.adopt(&[]);
     run.wait_for_log("goes on in the memory in which it was kept");
@@ -299,7 +291,7 @@ fn a_run_whose_folder_was_moved_before_its_supervisor_was_killed_is_kept_there()
 fn a_moved_run_survives_whoever_dies_while_it_adopts_it() {
     let (mut run, segment) = learning(&[]);
     let keeper = run.kill_and_wait_for_keeper();
-    move_folder(&run, "archive");
+    run.move_folder("archive");
     let before = (replay_of(&segment), state_of(&segment));
     let adopter = Stepped::start(run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
     adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
-use run_support::{Supervised, kill, limit_files, living, number, start, too_few_files};
+use run_support::{Supervised, checkpoints_in, kill, limit_files, living, number, start, too_few_files};
 use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 
@@ -55,17 +55,17 @@ fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
 
 #[test]
 fn a_run_whose_folder_was_moved_leaves_all_that_it_learned_where_that_is_now() {
-    let mut run = start(&["checkpoint.interval_s=600", "evaluator.interval_ms=50"]);
+    let mut run = start(&["checkpoint.interval_s=1", "evaluator.interval_ms=50"]);
     run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
-    let (latest, moved) = (run.run_folder(), run.folder.path().join("archive"));
-    let old = latest.canonicalize().unwrap();
-    std::fs::rename(&old, &moved).unwrap();
-    // So that this test finds it.
-    std::fs::remove_file(&latest).unwrap();
-    std::os::unix::fs::symlink(&moved, &latest).unwrap();
+    let old = run.run_folder().canonicalize().unwrap();
+    let moved = run.move_folder("archive");
+    let newest_checkpoint = || checkpoints_in(&moved).pop();
+    let before = newest_checkpoint();
+    run.wait_until("a checkpoint there", || newest_checkpoint() > before);
     let newest = |lines: &[Value]| lines.iter().filter(|line| line["is_best"] == true).map(|line| number(line, "version")).max();
     let before = newest(&run.evaluations());
     run.wait_for_evaluations("better weights", |lines| newest(lines) > before);
+    let before_the_last = newest_checkpoint();
     run.end_by(Signal::SIGINT);
     let log = run.log();
     assert!(log.contains("the folder of the run was moved, and its results go to"), "{log}");
@@ -73,8 +73,48 @@ fn a_run_whose_folder_was_moved_leaves_all_that_it_learned_where_that_is_now() {
     let best = version("best.safetensors");
     assert!(Some(best) == newest(&run.evaluations()) && version("last.safetensors") >= best, "{best}: {log}");
     assert_eq!(run.record()["finished"]["reason"], "interrupted");
-    assert_eq!(run.checkpoints().len(), 1, "{log}");
+    assert!(newest_checkpoint() > before_the_last, "{log}");
     assert!(!old.exists(), "made anew");
+}
+
+#[test]
+fn a_last_checkpoint_during_which_the_folder_of_the_run_is_moved_is_written_where_that_is_now() {
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 0);
+    // As long as somebody else has this lock, no checkpoint is written.
+    let checkpoints = run.run_folder().join("checkpoints");
+    std::fs::create_dir(&checkpoints).unwrap();
+    let lock = std::fs::File::create(checkpoints.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let before = run.all_processes();
+    run.signal(Signal::SIGINT);
+    run.look_for("who writes it", |run| run.all_processes().into_iter().find(|pid| !before.contains(pid)));
+    let moved = run.move_folder("archive");
+    drop(lock);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGINT as i32), "{}", run.output());
+    assert_eq!(checkpoints_in(&moved).len(), 1, "{}", run.log());
+    assert_eq!(run.record()["finished"]["reason"], "interrupted");
+}
+
+#[test]
+fn a_synchronous_run_whose_folder_was_moved_replaces_its_best_weights_by_better_ones_alone() {
+    let mut run = start(&[
+        "actor.count=0",
+        "checkpoint.synchronous_interval_steps=2000",
+        "evaluator.synchronous_interval_steps=500",
+        "evaluator.confirm_episodes=10",
+    ]);
+    run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());
+    run.move_folder("archive");
+    // The trainer starts over after each.
+    let complete = |run: &Supervised| run.log().matches("is complete").count();
+    let before = complete(&run);
+    run.look_for("more checkpoints", |run| (complete(run) >= before + 4).then_some(()));
+    run.end_by(Signal::SIGINT);
+    let evaluations = run.evaluations();
+    let best = evaluations.iter().filter(|line| line["is_best"] == true);
+    let proven: Vec<f64> = best.map(|line| line["ci95_low"].as_f64().unwrap()).collect();
+    assert!(proven.is_sorted_by(|before, after| before < after), "{proven:?}");
 }
 
 #[test]

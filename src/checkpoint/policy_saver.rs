@@ -10,10 +10,9 @@ use super::{PolicyWeights, WeightsError};
 /// Time between two attempts.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Writes policies under one path. The newest one reaches the disk sooner or later.
-#[derive(Debug)]
+/// Writes policies, each in the place of the one before. The newest one reaches the disk sooner or later.
 pub struct PolicySaver {
-    path: PathBuf,
+    path: Box<dyn Fn() -> PathBuf>,
     unsaved: Option<PolicyWeights>,
     next_attempt: Instant,
 }
@@ -28,14 +27,9 @@ pub struct Unsaved {
 }
 
 impl PolicySaver {
-    /// A saver of policies under `path`, with nothing to write yet.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, unsaved: None, next_attempt: Instant::now() }
-    }
-
-    /// Save under `path` from here on.
-    pub fn save_under(&mut self, path: PathBuf) {
-        self.path = path;
+    /// A saver with nothing to write yet. Before every attempt it asks for the `path`, whose folder somebody may move.
+    pub fn new(path: impl Fn() -> PathBuf + 'static) -> Self {
+        Self { path: Box::new(path), unsaved: None, next_attempt: Instant::now() }
     }
 
     /// Save `policy`, or say why that must wait; [`Self::retry`] then goes on trying. A policy that waited before
@@ -75,7 +69,7 @@ impl PolicySaver {
     fn attempt(&mut self) -> Result<Option<Unsaved>, WeightsError> {
         self.next_attempt = Instant::now() + INTERVAL;
         let Some(policy) = self.unsaved.take() else { return Ok(None) };
-        match policy.save(&self.path) {
+        match policy.save(&(self.path)()) {
             Ok(()) => Ok(None),
             Err(error) => {
                 let WeightsError::Write { source, .. } = &error else { return Err(error) };
@@ -103,7 +97,8 @@ mod tests {
     fn what_cannot_be_written_is_written_as_soon_as_that_is_possible() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/best.safetensors");
-        let mut saver = PolicySaver::new(path.clone());
+        let asked = path.clone();
+        let mut saver = PolicySaver::new(move || asked.clone());
         for updates in [1, 2] {
             let unsaved = saver.save(policy(updates)).unwrap().expect("the folder is missing");
             assert!(unsaved.message.contains("missing/best.safetensors") && unsaved.cause == "entity not found", "{unsaved:?}");
@@ -120,7 +115,8 @@ mod tests {
     #[test]
     fn what_no_wait_mends_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let mut saver = PolicySaver::new(folder.path().join("best.safetensors"));
+        let path = folder.path().join("best.safetensors");
+        let mut saver = PolicySaver::new(move || path.clone());
         let mut diverged = policy(1);
         diverged.parameters[0] = f32::NAN;
         assert!(matches!(saver.save(diverged), Err(WeightsError::NotFinite { .. })));

@@ -147,29 +147,28 @@ pub struct Evaluator<'a> {
     /// The confirmation of the best parameters.
     best: Option<WeightsEvaluation>,
     attempts: Attempts,
-    folder: RunFolder,
     saver: PolicySaver,
 }
 
 impl<'a> Evaluator<'a> {
-    /// Set up. The best policy goes to the `folder` of the run. A policy that is there already was left by the evaluator that this one
-    /// replaces, and has to be beaten; `unconfirmed` evaluations of that one reached the goal and were not confirmed.
+    /// Set up. The best policy goes to the `folder` of the run, wherever somebody moves that. A policy that is there already was left by
+    /// the evaluator that this one replaces, and has to be beaten; `unconfirmed` evaluations of that one reached the goal and were not
+    /// confirmed.
     ///
     /// # Errors
     /// The environments cannot be made, or have changed since the run was planned; the network of the policy cannot be built; there are
     /// best weights in `folder` and the system does not let them be read.
     pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
-        let best_path = folder.best_weights();
+        let best_path = move || folder.current().best_weights();
         Ok(Self {
             environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
             times_played: 0,
-            best: metadata_of_best(&best_path)?.and_then(|metadata| metadata.evaluation),
+            best: metadata_of_best(&best_path())?.and_then(|metadata| metadata.evaluation),
             attempts: Attempts::after(unconfirmed),
             saver: PolicySaver::new(best_path),
-            folder,
             run,
         })
     }
@@ -181,7 +180,6 @@ impl<'a> Evaluator<'a> {
     /// As [`play`]; the best weights cannot be saved and no wait mends it; or the supervisor does not take a report.
     pub fn evaluate(&mut self, reports: &IpcSender<EvaluationReport>, go_on: impl Fn() -> bool) -> Result<bool, RoleError> {
         let send = |report| reports.send(report).map_err(|error| RoleError::Report { reason: error.to_string() });
-        self.follow_folder();
         self.saver.retry()?;
         let Some(routine) = self.evaluate_newest(go_on)? else { return Ok(false) };
         send(routine.clone())?;
@@ -266,17 +264,8 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// The weights cannot be saved, and no wait mends it.
     pub fn leave(&mut self) -> Result<(), RoleError> {
-        self.follow_folder();
         self.saver.insist(LAST_SAVE_PATIENCE)?;
         Ok(())
-    }
-
-    /// Save where the folder of the run is now: somebody may have moved it.
-    fn follow_folder(&mut self) {
-        if let Some(folder) = self.folder.moved() {
-            self.saver.save_under(folder.best_weights());
-            self.folder = folder;
-        }
     }
 
     /// Play the loaded parameters with seeds that were not used before; `None` if that was cut short.
@@ -351,10 +340,12 @@ mod tests {
     use rand::Rng;
 
     use super::*;
-    use crate::algorithms::ActionMut;
+    use crate::algorithms::{ActionMut, registry as algorithms};
+    use crate::catalogue::Catalogue;
     use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, registry};
     use crate::experience::Choice;
     use crate::networks::Network;
+    use crate::segment::{Segment, SegmentSizes};
     use crate::values::{Values, ValuesMut};
 
     /// Keeps the first number that it draws.
@@ -431,5 +422,51 @@ mod tests {
         let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [20, 300]);
         assert_eq!(steps.get(), 3 * 300 + 2 * 20 + 10);
+    }
+
+    #[test]
+    fn the_best_weights_of_a_folder_that_was_moved_have_to_be_beaten_and_those_that_beat_them_are_saved_where_it_is_then() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.network.hidden = vec![4];
+        let environment = registry::spec("CartPole-v1").unwrap();
+        let algorithm = algorithms::build(&config, &environment).unwrap();
+        let published_values = algorithm.sizes().published;
+        let segment = Segment::of_sizes(SegmentSizes { published_values, ..SegmentSizes::of_rows(algorithm.schema().words(), 64) });
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Evaluator, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let run = Run {
+            segment: &segment,
+            config: &config,
+            algorithm: &*algorithm,
+            environment: &environment,
+            catalogue: &Catalogue::default(),
+            process,
+            role: Role::Evaluator,
+            number: 0,
+            incarnation: process.generation(),
+            supervisor_alive: &|| true,
+        };
+        let found = |return_mean| WeightsEvaluation { return_mean, return_ci95_low: Some(return_mean), episodes: 100, confirmed: true };
+        let policy = |return_mean| {
+            let (algorithm, environment) = ("dqn".into(), "CartPole-v1".into());
+            let metadata = WeightsMetadata { algorithm, environment, evaluation: Some(found(return_mean)), ..WeightsMetadata::default() };
+            checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &vec![0.5; published_values], metadata)
+        };
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "test", "").unwrap();
+        policy(400.0).save(&folder.best_weights()).unwrap();
+        let mut place = folder.path().to_path_buf();
+        let mut move_to = |name: &str| {
+            let moved = root.path().join(name);
+            std::fs::rename(&place, &moved).unwrap();
+            place = moved.clone();
+            moved.join("weights/best.safetensors")
+        };
+        move_to("archive");
+        let mut evaluator = Evaluator::new(&run, folder, 0).unwrap();
+        assert_eq!(evaluator.best, Some(found(400.0)));
+        let best = move_to("elsewhere");
+        assert_eq!(evaluator.saver.save(policy(500.0)).unwrap(), None);
+        assert_eq!(metadata_of_best(&best).unwrap().unwrap().evaluation, Some(found(500.0)));
     }
 }

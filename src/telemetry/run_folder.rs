@@ -92,6 +92,16 @@ impl RunFolder {
         point_latest(root, name).map_err(|reason| format!("{} does not lead to this run: {reason}", root.join(LATEST).display()))
     }
 
+    /// Points `latest` beside the folder to it, if it led to `before`, from where the folder was moved.
+    ///
+    /// # Errors
+    /// As [`Self::become_latest`].
+    pub fn keep_latest(&self, before: &Self) -> Result<(), String> {
+        let latest = self.path.with_file_name(LATEST);
+        let led_there = fs::read_link(&latest).is_ok_and(|link| Some(link.as_os_str()) == before.path.file_name());
+        if led_there && !latest.exists() { self.become_latest() } else { Ok(()) }
+    }
+
     /// Locks the folder for this process and all that it forks, until the last of them is gone. Returns `false` if
     /// others have it. If the file system has no locks, nobody can be kept out, and a warning says so.
     ///
@@ -143,6 +153,11 @@ impl RunFolder {
     pub fn moved(&self) -> Option<Self> {
         // Links may lead to it.
         self.found_again().filter(|found| found.path.canonicalize().ok() != self.path.canonicalize().ok())
+    }
+
+    /// The folder by the path that leads to it now, whether it was moved or not.
+    pub fn current(&self) -> Self {
+        self.moved().unwrap_or_else(|| self.clone())
     }
 
     /// The folder by its absolute path, which leads to it from any working directory.

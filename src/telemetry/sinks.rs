@@ -120,9 +120,13 @@ impl Sinks {
         &self.folder
     }
 
-    /// Has later files go to `folder`, to which the run folder was moved, and says so. Files that are open were moved with it.
+    /// Has later files go to `folder`, to which the run folder was moved, and says so. Files that are open were moved with it. The link to
+    /// the newest run follows it among the runs.
     pub fn follow(&mut self, folder: RunFolder) {
         self.event(&format!("the folder of the run was moved, and its results go to {}", folder.path().display()));
+        if let Err(warning) = folder.keep_latest(&self.folder) {
+            self.event(&format!("warning: {warning}"));
+        }
         // The charts lie beside the folder, so they were moved only if all runs were.
         if folder.charts().join(folder.id()).is_dir() {
             self.charts = folder.charts();

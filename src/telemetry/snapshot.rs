@@ -135,7 +135,7 @@ pub struct Snapshot {
     pub evaluator_processor_s: f64,
     /// Processor time of the visualizer, in seconds since the supervisor started.
     pub visualizer_processor_s: f64,
-    /// Processor time of the supervisor itself, in seconds since it started.
+    /// Processor time of the supervisor itself, in seconds since it began to observe the run.
     pub supervisor_processor_s: f64,
     /// What cores did since the supervisor started, for means since the last snapshot.
     #[serde(skip)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
+use shoal::segment::processes::{ProcessSlot, Role};
 
 /// Longest that any wait of a test may take: a watchdog, not an expectation.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
@@ -271,6 +272,14 @@ impl Supervised {
         self.folder.path().join("runs/latest")
     }
 
+    /// Move the folder of the run, as somebody does who archives it, to a place called `name`. [`Self::run_folder`] leads there then.
+    pub fn move_folder(&self, name: &str) -> PathBuf {
+        let (latest, moved) = (self.run_folder(), self.folder.path().join(name));
+        std::fs::rename(latest.canonicalize().unwrap(), &moved).unwrap();
+        std::fs::remove_file(&latest).and_then(|()| std::os::unix::fs::symlink(&moved, &latest)).unwrap();
+        moved
+    }
+
     /// How the run stands, for the message of a wait that was in vain.
     fn state(&self) -> String {
         let [metrics, evaluation] = [self.metrics(), self.evaluations()].map(|mut lines| lines.pop().unwrap_or_default());
@@ -480,16 +489,12 @@ pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)
 }
 
 /// Learner `number` of a run, alive or not.
-pub fn learner(segment: &shoal::segment::Segment, number: usize) -> shoal::segment::processes::ProcessSlot<'_> {
-    process_slot(segment, shoal::segment::processes::Role::Learner, number)
+pub fn learner(segment: &shoal::segment::Segment, number: usize) -> ProcessSlot<'_> {
+    process_slot(segment, Role::Learner, number)
 }
 
 /// The slot of whoever plays `role` as number `number`, alive or not.
-pub fn process_slot(
-    segment: &shoal::segment::Segment,
-    role: shoal::segment::processes::Role,
-    number: usize,
-) -> shoal::segment::processes::ProcessSlot<'_> {
+pub fn process_slot(segment: &shoal::segment::Segment, role: Role, number: usize) -> ProcessSlot<'_> {
     segment.processes().iter().find(|slot| slot.role() == Some((role, number))).expect("a slot for each process")
 }
 
@@ -556,7 +561,7 @@ pub fn stop(pid: u32) {
 
 /// Stop a process outside of all operations on the replay: a repair kills a process that stands still inside of one.
 #[track_caller]
-pub fn stop_outside_of_operations(slot: shoal::segment::processes::ProcessSlot<'_>) {
+pub fn stop_outside_of_operations(slot: ProcessSlot<'_>) {
     let watchdog = Watchdog::new(format!("process {} to be outside of operations", slot.pid()));
     loop {
         stop(slot.pid());

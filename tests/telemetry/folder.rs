@@ -56,8 +56,10 @@ fn a_folder_that_was_moved_is_found_and_one_that_a_link_leads_to_has_not_moved()
     fs::rename(&runs, &moved).unwrap();
     let found = folder.moved().expect("all runs were moved");
     assert_eq!(found.path(), moved.join(folder.id()).canonicalize().unwrap());
+    assert_eq!(folder.current().path(), found.path());
     fs::rename(&moved, &runs).unwrap();
     assert!(folder.moved().is_none());
+    assert_eq!(folder.current().path(), folder.path());
     fs::remove_dir_all(&runs).unwrap();
     assert!(folder.moved().is_none(), "it is nowhere");
 }
@@ -94,6 +96,21 @@ fn latest_leads_to_the_newest_run_and_open_follows_it() {
     assert_eq!((opened.id(), opened.path()), (second.id(), second.path().canonicalize().unwrap().as_path()));
     let names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 4, "two runs, the link and the charts; no temporary link stays behind: {names:?}");
+}
+
+#[test]
+fn latest_follows_a_run_that_is_renamed_among_its_runs_and_no_other() {
+    let root = tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
+    second.become_latest().unwrap();
+    let renamed = |folder: &RunFolder, name: &str| {
+        fs::rename(folder.path(), root.path().join(name)).unwrap();
+        let moved = folder.moved().unwrap();
+        moved.keep_latest(folder).unwrap();
+        fs::read_link(root.path().join("latest")).unwrap()
+    };
+    assert_eq!(renamed(&first, "one").to_str(), Some(second.id()));
+    assert_eq!(renamed(&second, "two").to_str(), Some("two"));
 }
 
 /// The folders below `folder` that TensorBoard shows as runs: links are followed, and an event file makes a run.

@@ -22,8 +22,10 @@ pub(super) struct CoreTimes {
     evaluator: CoreTime,
     /// Of the visualizer.
     visualizer: CoreTime,
-    /// Of the supervisor, which is this process and has no slot, since it began.
+    /// Of the supervisor, which is this process and has no slot.
     supervisor: CoreTime,
+    /// What the supervisor had used when these times began: to restore a run may have taken seconds, which are no part of it.
+    supervisor_before: CoreTime,
 }
 
 /// The last look at the owner of a slot.
@@ -48,6 +50,7 @@ impl CoreTimes {
             evaluator: none,
             visualizer: none,
             supervisor: none,
+            supervisor_before: CoreTime::of_process(std::process::id()).unwrap_or_default(),
         }
     }
 
@@ -56,7 +59,7 @@ impl CoreTimes {
     pub(super) fn read(&mut self, segment: &Segment) {
         let between = self.looked_at.elapsed();
         self.looked_at = Instant::now();
-        self.supervisor = CoreTime::of_process(std::process::id()).unwrap_or(self.supervisor);
+        self.supervisor = CoreTime::of_process(std::process::id()).map_or(self.supervisor, |time| time - self.supervisor_before);
         self.slots.resize(segment.processes().len(), Reading::default());
         for (slot, last) in segment.processes().iter().zip(&mut self.slots) {
             let living = slot.state() == SlotState::Live;
@@ -155,6 +158,19 @@ mod tests {
             assert_eq!(now.of_run(), of_role, "{role:?}");
             assert_eq!(of_role > 0.0, role != Role::Guest, "{role:?}");
         }
+    }
+
+    #[test]
+    fn what_the_supervisor_did_before_it_observed_the_run_is_none_of_its_time() {
+        let segment = segment_with(Role::Learner);
+        let now = || CoreTime::of_process(std::process::id()).unwrap();
+        while now().running < Duration::from_millis(50) {
+            std::hint::black_box(0);
+        }
+        let before = now();
+        let mut times = CoreTimes::new();
+        times.read(&segment);
+        assert!(times.supervisor.running <= (now() - before).running, "{times:?}");
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(super) fn save_last(prepared: &Prepared, segment: &Segment, sinks: &mut Sink
         }
         return !was_published;
     };
-    let mut saver = PolicySaver::new(sinks.folder().last_weights());
+    let folder = sinks.folder().clone();
+    let mut saver = PolicySaver::new(move || folder.current().last_weights());
     let saved = saver.save(policy).and_then(|unsaved| {
         let Some(unsaved) = unsaved else { return Ok(true) };
         sinks.event(&format!("{}; the run waits up to {} s with its end", unsaved.message, ROOM_PATIENCE.as_secs()));
@@ -62,9 +63,9 @@ impl UnsavedBest {
     }
 }
 
-/// Version and environment steps of the best weights on the disk.
+/// Version and environment steps of the best weights on the disk, wherever `folder` was moved.
 fn best_on_disk(folder: &RunFolder) -> Option<(u64, u64)> {
-    let metadata = PolicyWeights::load(&folder.best_weights()).ok()?.metadata;
+    let metadata = PolicyWeights::load(&folder.current().best_weights()).ok()?.metadata;
     Some((metadata.parameter_version, metadata.environment_steps))
 }
 

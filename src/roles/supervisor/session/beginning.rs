@@ -140,11 +140,11 @@ impl Session {
 
     /// Take over the segment of an adopted run for this process and its sentinel: the keeper need not wait any
     /// longer.
-    fn answer_for_segment(&self) {
+    fn answer_for_segment(&mut self) {
         self.segment.own();
         self.segment.control().keeping().let_keeper_go();
         self.segment.control().signal_progress();
-        self.sinks.folder().forget_kept();
+        self.folder().forget_kept();
     }
 
     /// Leave an adopted run in memory, announced as it is, when this process fails: the sentinel keeps it.

@@ -78,7 +78,7 @@ impl Session {
         let remembered = self.sinks.remembered(env_steps);
         let (wall_s, training_s) = (self.observer.wall_s(), self.observer.training_s());
         let record = SupervisorRecord { wall_s, training_s, restarts: self.restarts(), remembered };
-        let best_weights = self.sinks.folder().best_weights();
+        let best_weights = self.folder().best_weights();
         let later = |late| record.after(late, trains);
         let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, record.best_env_steps(), &later);
         self.checkpoints.begin(Content { incarnation, with_replay, longest_rest, ..content }, last)

@@ -262,8 +262,8 @@ impl Session {
     /// sums: the run may go on from one that is complete.
     fn poison(&mut self) {
         self.segment.control().set_run_state(RunState::Poisoned);
+        let log = self.folder().log();
         self.checkpoints.abandon();
-        let log = self.sinks.folder().log();
         self.reason = Some(StopReason::Poisoned(format!(
             "the sum tree failed its audit after a repair: please report it as a bug in Shoal, with {}",
             log.display()

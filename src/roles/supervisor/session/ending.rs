@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
-use super::super::hang::silence;
+use super::super::hang::{LookClock, silence};
 use super::super::leaving::Leaving;
 use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
@@ -29,8 +29,7 @@ impl Session {
         // A process that died while it left may have damaged the tree: that is the reason then.
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         self.receive_evaluations();
-        self.follow_folder();
-        visualizer::remove_unfinished(&self.sinks.folder().videos());
+        visualizer::remove_unfinished(&self.folder().videos());
         let saved = weights::save_last(&self.prepared, &self.segment, &mut self.sinks);
         if let Some(unsaved) = self.unsaved_best {
             unsaved.look_for(&mut self.sinks);
@@ -42,7 +41,7 @@ impl Session {
             StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
             _ => RunOutcome::Completed,
         };
-        let folder = self.sinks.folder().clone();
+        let folder = self.folder().clone();
         if let Some((setting, config)) = self.fitted() {
             self.sinks.fitted_to(setting, config);
         }
@@ -59,12 +58,9 @@ impl Session {
 
     /// Have processes leave as `leaving` says, and serve those that have not left.
     fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
-        // A pause before the end of training gives nobody more time after it.
-        self.look_clock.look(Instant::now());
         while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
             let now = Instant::now();
             let pause = self.look_clock.look(now);
-            leaving.put_off(pause);
             if system::stop_requested() {
                 leaving.interrupt(now);
             }
@@ -81,7 +77,11 @@ impl Session {
             if leaving.is_late(now) {
                 self.attachments.kill_actors(&self.segment, None);
             }
+            let mut sleep_clock = LookClock::new(Instant::now());
             self.sleep();
+            // A stop of the whole run finds the supervisor asleep, but for a moment in many. What holds it up awake, such as a slow disk,
+            // holds up nobody else.
+            leaving.put_off(sleep_clock.look(Instant::now()));
             self.reap_children()?;
             self.serve_attachments();
             self.receive_evaluations();

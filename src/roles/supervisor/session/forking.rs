@@ -43,6 +43,8 @@ impl Session {
         let stack_file = self.stack_file(planned.role)?;
         let system = |action| move |source| SupervisorError::System { action, source };
         let stack_descriptor = stack_file.as_ref().map(StackFile::for_process).transpose().map_err(system("duplicating a descriptor"))?;
+        // An environment may change the current folder of its process.
+        let folder = self.folder().absolute();
         let config = self.config().with_actors_of(self.wanted());
         let run = Run {
             segment: &self.segment,
@@ -59,14 +61,7 @@ impl Session {
             incarnation: generation,
             supervisor_alive: &|| true,
         };
-        let child = Child {
-            run,
-            // An environment may change the current folder of its process.
-            folder: self.sinks.folder().absolute(),
-            unconfirmed: self.sinks.unconfirmed(),
-            stack_file: stack_descriptor,
-            reports,
-        };
+        let child = Child { run, folder, unconfirmed: self.sinks.unconfirmed(), stack_file: stack_descriptor, reports };
         // The sentinel saves what was there, and wants to have all of it.
         let after = if self.checkpoints.is_enabled() { AfterParent::IsAskedToLeave } else { AfterParent::Dies };
         let pid = system::fork_follower(after, || child.run(&planned.cores))?;

@@ -7,6 +7,7 @@ use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::{Session, SupervisorError};
 use crate::rendezvous::{Listener, Registry};
+use crate::telemetry::RunFolder;
 
 /// Time between two looks at the registry and the folder.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -52,8 +53,14 @@ impl Session {
         }
     }
 
+    /// The folder of the run, where it is now: whatever is about to be written there asks for it.
+    pub(super) fn folder(&mut self) -> &RunFolder {
+        self.follow_folder();
+        self.sinks.folder()
+    }
+
     /// Have results go to where the folder of the run is now: somebody may have moved it.
-    pub(super) fn follow_folder(&mut self) {
+    fn follow_folder(&mut self) {
         if let Some(folder) = self.sinks.folder().moved() {
             self.checkpoints.follow(&folder);
             self.sinks.follow(folder);
