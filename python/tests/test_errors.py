@@ -277,7 +277,7 @@ def test_values_in_another_byte_order_are_converted():
 
 
 def test_a_replay_larger_than_the_memory_is_refused():
-    with pytest.raises(MemoryError, match="capacity"):
+    with pytest.raises(MemoryError, match="no room for the segment"):
         shoal.Replay(2**24, {"x": ((2**20,), "float64")}, shared=True)
 
 
