@@ -47,11 +47,13 @@ ENVIRONMENTS = {
 }
 SETTINGS = [(processes, batch_size) for processes in (1, 2) for batch_size in (256, 1024, 4096)]
 LIBRARIES = ["sb3", "sbx", "tianshou", "rllib"]
+# An adapting run may come to this batch, and no run may learn from fewer transitions than a batch has.
+LARGEST_ADAPTED_BATCH = 1024
 VARIANTS = {
     "Shoal": [],
     "Shoal adapting": [
-        "adaptation.enabled=true", "adaptation.hold=updates_per_step", "adaptation.freeze_after=1", "adaptation.largest_batch=1024",
-        "replay.min_size=1024",
+        "adaptation.enabled=true", "adaptation.hold=updates_per_step", "adaptation.freeze_after=1",
+        f"adaptation.largest_batch={LARGEST_ADAPTED_BATCH}",
     ],
     "Shoal split": ["learner.split=actor_critic"],
     "Shoal, two learners": ["learner.count=2"],
@@ -59,7 +61,7 @@ VARIANTS = {
 # Rates are measured while a run learns, so that begins early, and nothing ends the run.
 FOR_RATES = [
     "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2",
-    "actor.random_steps=1000", "replay.min_size=1000",
+    "actor.random_steps=1000", f"replay.min_size={LARGEST_ADAPTED_BATCH}",
 ]
 
 
@@ -67,9 +69,12 @@ def overrides_of(environment, setting, seed):
     """The overrides that make a preset of Shoal comparable with the libraries' defaults."""
     _, identifier, *_ = ENVIRONMENTS[environment]
     processes, batch_size = setting or (1, 256)
+    # All variants begin to learn alike. The preset of Pendulum has 1,000, those of the other tasks 10,000.
+    begins_early = environment == "Pendulum-v1" or batch_size > LARGEST_ADAPTED_BATCH
     return [
         "network.hidden=[256,256]", f"actor.count={processes}", f"learner.batch_size={batch_size}", f"run.seed={seed}",
-        f"replay.samples_per_insert={batch_size}", *([f"replay.min_size={batch_size}"] if batch_size > 1000 else []),
+        f"replay.samples_per_insert={batch_size}",
+        *([f"replay.min_size={max(batch_size, LARGEST_ADAPTED_BATCH)}"] if begins_early else []),
         *([f"environment.id={identifier}"] if identifier else []),
     ]
 
