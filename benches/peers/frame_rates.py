@@ -155,7 +155,9 @@ def rates(arguments, interpreter):
         return theirs(interpreter, **job, seconds=arguments.seconds)
 
     contestants = [(who, None) for who in (*arguments.variants, *arguments.libraries)]
-    contestants += [(who, setting) for setting in SETTINGS for who in (*arguments.variants, *arguments.libraries) if "adapting" not in who]
+    if not arguments.as_they_come:
+        searched = [who for who in (*arguments.variants, *arguments.libraries) if "adapting" not in who]
+        contestants += [(who, setting) for setting in SETTINGS for who in searched]
     for environment in arguments.environments:
         for algorithm in arguments.algorithms:
             found = measured(arguments, algorithm, environment, contestants, measure)
@@ -215,6 +217,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3, help="rounds, each with the next seed")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement of rates")
+    parser.add_argument("--as-they-come", action="store_true", help="rates of default settings alone")
     parser.add_argument("--search-s", type=float, default=120, help="how long an adapting run searches before its rates are measured")
     parser.add_argument("--limit-s", type=float, default=1800, help="a goal not confirmed within this time counts as taking this long")
     parser.add_argument("--best", help="what `rates --out` wrote: `goals` also runs the best setting of each")
