@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, Watchdog, kill, number, start};
+use run_support::{Supervised, Watchdog, kill, number, process_slot, start, stop_outside_of_operations};
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
 
@@ -74,6 +74,28 @@ fn an_attached_actor_may_be_killed() {
         assert!(!attached.wait().unwrap().success());
     }
     run.wait_for_log("was killed, or ended by what it ran, after");
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn an_attached_actor_that_stands_still_inside_an_operation_is_killed_for_a_repair_and_the_log_says_so() {
+    let mut run = start(&["actor.count=1"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    let mut attached = attach(&run, &[&run.pid().to_string()]);
+    let pid = run.wait_for_process("attached actor");
+    let segment = run.segment();
+    let inside = [process_slot(&segment, Role::AttachedActor, 1), process_slot(&segment, Role::Actor, 0)].map(|slot| {
+        stop_outside_of_operations(slot);
+        std::mem::forget(slot.begin_operation(segment.control(), || ()));
+        slot
+    });
+    // Its repair needs the attached actor to be outside.
+    kill(inside[1].pid(), Signal::SIGKILL);
+    run.wait_for_log(&format!("attached actor 1 (pid {pid}) is stuck in the middle of an operation: killing it"));
+    run.wait_for_log(&format!("attached actor 1 (pid {pid}) stood still in the middle of an operation and was killed after "));
+    assert!(!attached.wait().unwrap().success());
+    drop(segment);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
 }

@@ -155,6 +155,7 @@ fn an_actor_that_stands_still_while_sums_are_to_be_made_again_is_killed_as_in_a_
     stop_inside(&segment, actor);
     kill(guest.id(), Signal::SIGCONT);
     run.wait_for_log("is stuck in the middle of an operation: killing it");
+    run.wait_for_log(&format!("actor 0 (pid {actor}) stood still in the middle of an operation and was killed (after "));
     run.wait_for_log("the sums of the tree are exact again");
     end(run, guest);
 }

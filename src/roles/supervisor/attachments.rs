@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::{is_readable, work_counted};
+use super::watch::{KillCause, is_readable, work_counted};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::ReservedSlot;
 use crate::rendezvous::{Joined, Knock, Listener, Visitor};
@@ -22,15 +22,25 @@ pub(super) struct Attachments {
     slots: Range<usize>,
     /// Number of the first attached actor: exploration counts on from the run's own.
     first_number: usize,
-    /// The work that was counted in each of the slots before whoever has it now.
-    work_before: Vec<u64>,
+    /// What is known of whoever has each of the slots.
+    places: Vec<Place>,
     present: Vec<Joined>,
+}
+
+/// A slot for somebody from outside, since it was last given away.
+#[derive(Default)]
+struct Place {
+    /// The work that was counted in the slot before.
+    work_before: u64,
+    /// Why the supervisor has killed whoever has it, if it has.
+    killed: Option<KillCause>,
 }
 
 impl Attachments {
     /// Let actors and guests in through `listener`, into `slots`.
     pub(super) fn new(listener: Listener, slots: Range<usize>, first_number: usize) -> Self {
-        Self { listener: Some(listener), work_before: vec![0; slots.len()], slots, first_number, present: Vec::new() }
+        let places = slots.clone().map(|_| Place::default()).collect();
+        Self { listener: Some(listener), places, slots, first_number, present: Vec::new() }
     }
 
     /// Let actors and guests in through another socket from now on.
@@ -82,7 +92,8 @@ impl Attachments {
             Some((slot, generation, number))
         });
         let (slot, generation, number) = free.next().ok_or(Refusal::Full { slots: self.slots.len() as u64 })?;
-        self.work_before[slot - self.slots.start] = work_counted(segment.processes().slot(slot), visitor.role());
+        let work_before = work_counted(segment.processes().slot(slot), visitor.role());
+        self.places[slot - self.slots.start] = Place { work_before, killed: None };
         Ok(ReservedSlot { segment: segment.name().into(), run_id: segment.identity().run_id, slot, generation, number })
     }
 
@@ -94,7 +105,12 @@ impl Attachments {
 
     /// The work that was counted in the slot of `joined` before it had that.
     pub(super) fn work_before(&self, joined: &Joined) -> u64 {
-        self.work_before[joined.slot - self.slots.start]
+        self.places[joined.slot - self.slots.start].work_before
+    }
+
+    /// Why the supervisor has killed `joined`, if it has.
+    pub(super) fn killed(&self, joined: &Joined) -> Option<&KillCause> {
+        self.places[joined.slot - self.slots.start].killed.as_ref()
     }
 
     /// Somebody who has left. An actor leaves by its end. A guest that lives on leaves by saying so, or by hanging
@@ -119,14 +135,25 @@ impl Attachments {
         self.present.iter().find(|joined| joined.slot == slot && joined.visitor == Visitor::Guest)
     }
 
-    /// Kill the attached actor in `slot`, or all of them.
-    pub(super) fn kill_actors(&self, segment: &Segment, slot: Option<usize>) {
-        let actors = self.present.iter().filter(|joined| joined.visitor == Visitor::Actor);
-        for joined in actors.filter(|joined| slot.is_none_or(|slot| slot == joined.slot)) {
-            joined.process.kill();
-            while segment.processes().slot(joined.slot).state() == SlotState::Live && !joined.process.has_ended() {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
+    /// The attached actor in `slot`.
+    pub(super) fn actor(&self, slot: usize) -> Option<&Joined> {
+        self.present.iter().find(|joined| joined.slot == slot && joined.visitor == Visitor::Actor)
+    }
+
+    /// Kill the attached actor in `slot` for this `cause`, unless it has ended or been killed for another. Returns what
+    /// to call it if this killed it.
+    pub(super) fn kill_actor(&mut self, slot: usize, cause: KillCause) -> Option<String> {
+        let actor = self.actor(slot).filter(|actor| self.killed(actor).is_none() && !actor.process.has_ended())?;
+        actor.process.kill();
+        let name = self.name(actor);
+        self.places[slot - self.slots.start].killed = Some(cause);
+        Some(name)
+    }
+
+    /// Kill the attached actors that have not left in time.
+    pub(super) fn kill_late_actors(&mut self) {
+        for slot in self.slots.clone() {
+            self.kill_actor(slot, KillCause::Late);
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rustix::fs::MemfdFlags;
 
-use super::watch::Watched;
+use super::watch::{KillCause, Watched};
 use crate::roles::environments::STARTING_PATIENCE;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
@@ -109,16 +109,10 @@ pub(super) struct Hang {
     phase: &'static str,
     /// The length of its stack at the last look.
     stack_bytes: usize,
-    killed: bool,
 }
 
 impl Hang {
-    /// Whether the process was killed for its silence, and not only suspected.
-    pub(super) fn was_killed(&self) -> bool {
-        self.killed
-    }
-
-    /// For people: how the process ended.
+    /// For people: how the process ended that was killed for it.
     pub(super) fn describe(&self) -> String {
         format!("gave no sign of life {} and was killed", self.circumstances())
     }
@@ -150,7 +144,7 @@ impl Watched {
     /// killed.
     pub(super) fn kill_if_hung(&mut self, slot: ProcessSlot<'_>, limit: Duration, pause: Duration) -> Option<String> {
         let living = self.living.as_ref()?;
-        if self.hang.as_ref().is_some_and(Hang::was_killed) {
+        if living.killed.is_some() {
             // A sign of life between the decision and the kill changes nothing.
             return None;
         }
@@ -164,7 +158,7 @@ impl Watched {
         let Some(hang) = &mut self.hang else {
             let phase = slot.phase().map_or("unknown", |phase| phase.name());
             let role = self.planned.role;
-            self.hang = Some(Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed: false });
+            self.hang = Some(Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0 });
             if living.stack_file.is_some() {
                 self.signal(Signal::SIGUSR1);
                 return None;
@@ -178,10 +172,9 @@ impl Watched {
     }
 
     fn kill_hung(&mut self) -> Option<String> {
-        self.signal(Signal::SIGKILL);
-        let hang = self.hang.as_mut()?;
-        hang.killed = true;
-        Some(format!("{} has been silent {}: killing it", self.planned.name(), hang.circumstances()))
+        let hang = self.hang.take()?;
+        let event = format!("{} has been silent {}: killing it", self.planned.name(), hang.circumstances());
+        self.kill(KillCause::Hang(hang)).then_some(event)
     }
 }
 
@@ -201,9 +194,9 @@ mod tests {
     use super::super::watch::ActorSetting;
     use super::*;
 
-    fn hang(role: Role, silent_ms: u64, killed: bool) -> Hang {
+    fn hang(role: Role, silent_ms: u64) -> Hang {
         let (silent, limit, phase) = (Duration::from_millis(silent_ms), STARTING_PATIENCE, Phase::Starting.name());
-        Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0, killed }
+        Hang { noticed: Instant::now(), silent, role, limit, phase, stack_bytes: 0 }
     }
 
     #[test]
@@ -218,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_hang_names_the_key_and_what_to_raise_it_above() {
-        let said = |role, silent_ms| hang(role, silent_ms, true).describe();
+        let said = |role, silent_ms| hang(role, silent_ms).describe();
         assert_eq!(
             said(Role::Actor, 60_200),
             "gave no sign of life for 60 s in phase `starting` (if it needs longer, raise machine.hang_timeout_s above 60) and was killed"
@@ -231,26 +224,38 @@ mod tests {
     }
 
     #[test]
-    fn only_who_was_killed_for_a_hang_died_of_it() {
+    fn whoever_the_supervisor_killed_has_died_of_the_cause_of_that_and_nobody_else_has() {
         let end = |script: &str, killed| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
             watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
-            watched.hang = Some(hang(Role::Actor, 60_200, killed));
-            assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
+            // A suspicion alone ends no process.
+            watched.hang = Some(hang(Role::Actor, 60_200));
+            let living = watched.living.as_mut().unwrap();
+            living.killed = killed;
+            assert!(living.process.ends_within(Duration::from_secs(60)));
             let death = watched.reap().expect("it has ended");
             child.wait().unwrap_err();
-            let (how, _) = death.describe("the wheels came off");
+            let (how, _) = death.describe("the wheels came off", false);
             (how, death.is_own_fault())
         };
-        for killed in [false, true] {
-            assert_eq!(end("exit 1", killed), ("failed: the wheels came off".to_owned(), true), "it failed before a kill could meet it");
-            assert_eq!(end("exit 0", killed), ("exited with code 0".to_owned(), false));
+        let causes = || [None, Some(KillCause::Hang(hang(Role::Actor, 60_200))), Some(KillCause::Late), Some(KillCause::Stuck)];
+        for cause in causes() {
+            assert_eq!(end("exit 1", cause), ("failed: the wheels came off".to_owned(), true), "it failed before a kill could meet it");
         }
-        let (how, is_own_fault) = end("kill -9 $$", false);
-        assert!(how.starts_with("was killed by SIGKILL") && !is_own_fault, "{how}");
-        let (how, is_own_fault) = end("kill -9 $$", true);
-        assert!(how.starts_with("gave no sign of life for 60 s") && is_own_fault, "{how}");
+        for cause in causes() {
+            assert_eq!(end("exit 0", cause), ("exited with code 0".to_owned(), false));
+        }
+        let expected = [
+            ("was killed by SIGKILL", false),
+            ("gave no sign of life for 60 s", true),
+            ("did not leave in time and was killed", false),
+            ("stood still in the middle of an operation and was killed", false),
+        ];
+        for (cause, (beginning, of_its_own)) in causes().into_iter().zip(expected) {
+            let (how, is_own_fault) = end("kill -9 $$", cause);
+            assert!(how.starts_with(beginning) && is_own_fault == of_its_own, "{how}");
+        }
     }
 
     #[test]

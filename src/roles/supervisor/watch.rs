@@ -44,8 +44,8 @@ pub(super) struct Watched {
     pub(super) hang: Option<Hang>,
     /// Time that does not count as silence of the process.
     pub(super) unwatched: Unwatched,
-    /// Set if the process was asked to leave, because others are to act or the run ends.
-    dismissed: Option<Dismissal>,
+    /// When the process was asked to leave, if it was, because others are to act or the run ends.
+    dismissed: Option<Instant>,
     /// The details of the last death, as the user was told them.
     told: String,
     /// Deaths in a row, each soon after the one before and without progress in between.
@@ -69,6 +69,8 @@ pub(super) struct Living {
     pub(super) setting: ActorSetting,
     /// The work that was counted in the slot before the process began.
     pub(super) work_before: u64,
+    /// Why the supervisor has killed the process, if it has.
+    pub(super) killed: Option<KillCause>,
     started: Instant,
 }
 
@@ -81,17 +83,25 @@ pub(super) struct ActorSetting {
     pub(super) environments: usize,
 }
 
-/// A request that a process leave.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dismissal {
-    since: Instant,
-    /// Whether the process was killed because it had not left in time.
-    pub(super) was_killed: bool,
+/// Why the supervisor killed a process.
+pub(super) enum KillCause {
+    /// It gave no sign of life.
+    Hang(Hang),
+    /// It was asked to leave, and had not left in time.
+    Late,
+    /// It stood still inside an operation on the replay, and a repair cannot wait for it.
+    Stuck,
 }
 
-impl Dismissal {
-    fn now() -> Self {
-        Self { since: Instant::now(), was_killed: false }
+impl KillCause {
+    /// For people: how the process ended, which had nothing left to do but close its environments if it `was_closing`.
+    pub(super) fn describe(&self, was_closing: bool) -> String {
+        match self {
+            Self::Hang(hang) => hang.describe(),
+            Self::Late if was_closing => "did not close its environments in time and was killed".into(),
+            Self::Late => "did not leave in time and was killed".into(),
+            Self::Stuck => "stood still in the middle of an operation and was killed".into(),
+        }
     }
 }
 
@@ -107,16 +117,17 @@ pub(super) struct Death {
     pub(super) setting: ActorSetting,
     /// The process's Python stack, if it wrote one.
     stack: String,
-    /// Set if the process was killed because it hung.
-    hang: Option<Hang>,
+    /// Why the supervisor killed the process, if that is how it ended.
+    killed: Option<KillCause>,
 }
 
 impl Death {
-    /// For people: a line, and below it what explains it. `last_words` are what the process itself left.
-    pub(super) fn describe(&self, last_words: &str) -> (String, String) {
+    /// For people: a line, and below it what explains it. `last_words` are what the process itself left, and
+    /// `was_closing` is as for [`KillCause::describe`].
+    pub(super) fn describe(&self, last_words: &str, was_closing: bool) -> (String, String) {
         let (headline, details) = headline_and_details(last_words);
-        match (&self.hang, self.ending) {
-            (Some(hang), _) => (hang.describe(), self.stack.clone()),
+        match (&self.killed, self.ending) {
+            (Some(cause), _) => (cause.describe(was_closing), self.stack.clone()),
             (None, Ending::Signal(_)) => (self.ending.describe(headline), self.stack.clone()),
             (None, Ending::Exit(_)) => (self.ending.describe(headline), details.to_owned()),
         }
@@ -124,7 +135,7 @@ impl Death {
 
     /// Whether the process brought it about by itself, so that a replacement is likely to end alike.
     pub(super) fn is_own_fault(&self) -> bool {
-        self.hang.is_some() || self.ending.is_own_fault()
+        matches!(self.killed, Some(KillCause::Hang(_))) || self.ending.is_own_fault()
     }
 }
 
@@ -213,7 +224,7 @@ impl Watched {
         work_before: u64,
     ) -> rustix::io::Result<()> {
         let process = descriptor_of_child(pid)?;
-        self.living = Some(Living { pid, process, stack_file, setting, work_before, started: Instant::now() });
+        self.living = Some(Living { pid, process, stack_file, setting, work_before, killed: None, started: Instant::now() });
         self.hang = None;
         self.restart_at = None;
         self.has_reported = false;
@@ -231,15 +242,19 @@ impl Watched {
             (None, None) => return None,
         };
         let living = self.living.take()?;
+        let suspicion = self.hang.take();
         // The time in which the process hung does not count as time in which it worked.
-        let silent = self.hang.as_ref().map_or(Duration::ZERO, |hang| hang.silent);
+        let silent = match (&living.killed, &suspicion) {
+            (Some(KillCause::Hang(hang)), _) | (_, Some(hang)) => hang.silent,
+            _ => Duration::ZERO,
+        };
         if living.started.elapsed().saturating_sub(silent) >= STABLE_AFTER {
             self.forgive();
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
-        // A suspicion alone ends no process, and one that ended before the kill has another cause.
-        let hang = self.hang.take().filter(|hang| hang.was_killed() && ending.signal() == Some(Signal::SIGKILL));
-        Some(Death { ending, pid: living.pid, work_before: living.work_before, setting: living.setting, stack, hang })
+        // A process may have ended of another cause before the kill met it.
+        let killed = living.killed.filter(|_| ending.signal() == Some(Signal::SIGKILL));
+        Some(Death { ending, pid: living.pid, work_before: living.work_before, setting: living.setting, stack, killed })
     }
 
     /// Arrange a replacement and return the wait before it: none at first, then 1, 2, 4 ... 30 seconds.
@@ -274,32 +289,37 @@ impl Watched {
     pub(super) fn dismiss(&mut self) {
         match self.dismissed {
             None => {
-                self.dismissed = Some(Dismissal::now());
+                self.dismissed = Some(Instant::now());
                 self.signal(Signal::SIGTERM);
             }
-            Some(dismissal) if dismissal.since.elapsed() >= LEAVING_PATIENCE => self.kill_as_late(),
+            Some(since) if since.elapsed() >= LEAVING_PATIENCE => {
+                self.kill(KillCause::Late);
+            }
             Some(_) => {}
         }
     }
 
     /// Give the process as much time more to leave, if it was asked to: for a `pause` nobody looked at the run.
     pub(super) fn put_off_dismissal(&mut self, pause: Duration) {
-        if let Some(dismissal) = &mut self.dismissed {
-            dismissal.since += pause;
+        if let Some(since) = &mut self.dismissed {
+            *since += pause;
         }
     }
 
-    /// Kill the process: it was asked to leave and has not in time.
-    pub(super) fn kill_as_late(&mut self) {
-        if let Some(dismissal) = &mut self.dismissed {
-            dismissal.was_killed = true;
-        }
+    /// Kill the process for this `cause`, unless it has ended or been killed for another. Returns whether this killed
+    /// it.
+    pub(super) fn kill(&mut self, cause: KillCause) -> bool {
+        let Some(living) = self.living.as_mut().filter(|living| living.killed.is_none() && !living.process.has_ended()) else {
+            return false;
+        };
+        living.killed = Some(cause);
         self.signal(Signal::SIGKILL);
+        true
     }
 
     /// Note that the end of the run asks the process to leave, if nothing has before.
     pub(super) fn leave_with_run(&mut self) {
-        self.dismissed.get_or_insert_with(Dismissal::now);
+        self.dismissed.get_or_insert_with(Instant::now);
     }
 
     /// Whether the process was asked to leave and has not left.
@@ -307,16 +327,14 @@ impl Watched {
         self.dismissed.is_some()
     }
 
-    /// How the process that has just ended was asked to leave, if it was.
-    pub(super) fn take_dismissed(&mut self) -> Option<Dismissal> {
-        self.dismissed.take()
+    /// Whether the process that has just ended was asked to leave.
+    pub(super) fn take_dismissed(&mut self) -> bool {
+        self.dismissed.take().is_some()
     }
 
     /// Whether the process lives on: it has not ended, and the supervisor has not just killed it.
     pub(super) fn lives_on(&self) -> bool {
-        let was_late = self.dismissed.is_some_and(|dismissal| dismissal.was_killed);
-        let was_killed = was_late || self.hang.as_ref().is_some_and(Hang::was_killed);
-        !was_killed && self.living.as_ref().is_some_and(|living| !living.process.has_ended())
+        self.living.as_ref().is_some_and(|living| living.killed.is_none() && !living.process.has_ended())
     }
 
     /// Whether a replacement has been arranged.
@@ -380,6 +398,8 @@ pub(super) fn is_readable(descriptor: &impl AsFd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -430,11 +450,18 @@ mod tests {
         let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
         watched.put_off_dismissal(LEAVING_PATIENCE);
         assert!(!watched.is_dismissed());
-        watched.dismiss();
-        watched.dismissed.as_mut().unwrap().since -= LEAVING_PATIENCE;
+        // Its input ends with this test.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
+        watched.leave_with_run();
+        *watched.dismissed.as_mut().unwrap() -= LEAVING_PATIENCE;
         watched.put_off_dismissal(LEAVING_PATIENCE);
         watched.dismiss();
-        assert!(!watched.take_dismissed().unwrap().was_killed);
+        assert!(watched.lives_on());
+        *watched.dismissed.as_mut().unwrap() -= LEAVING_PATIENCE;
+        watched.dismiss();
+        assert!(!watched.lives_on());
+        child.wait().unwrap();
     }
 
     #[test]
@@ -446,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_death_by_a_real_time_signal_is_noticed() {
-        let mut child = std::process::Command::new("sh").args(["-c", "kill -34 $$"]).spawn().unwrap();
+        let mut child = Command::new("sh").args(["-c", "kill -34 $$"]).spawn().unwrap();
         let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
         watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
         assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, Dismissal, STABLE_AFTER, has_made_progress, work_counted};
+use super::super::watch::{Death, KillCause, STABLE_AFTER, has_made_progress, work_counted};
 use super::words::{loss, loss_at_end, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
@@ -47,20 +45,20 @@ impl Session {
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
             self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
         }
-        let dismissed = self.watched[index].take_dismissed();
+        let was_dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {
             // Nothing is said of other processes: what they had staged is saved, and nobody misses them any more.
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
                 let lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
-                self.tell_without_replacement(&exit, death, dismissed, &lost);
+                self.tell_without_replacement(&exit, was_dismissed, &lost);
             }
             return Ok(());
         }
-        if dismissed.is_some() {
+        if was_dismissed {
             if !is_orderly {
                 let saved = loss(&exit.repaired, exit.planned.role, None, self.config().rows());
-                self.tell_without_replacement(&exit, death, dismissed, &saved);
+                self.tell_without_replacement(&exit, was_dismissed, &saved);
             }
             return self.match_actors_to_setting();
         }
@@ -76,18 +74,12 @@ impl Session {
         Ok(())
     }
 
-    /// Say how a process died that nobody replaces, and what that cost; `dismissed` is how it was asked to leave,
-    /// if it was.
-    fn tell_without_replacement(&mut self, exit: &Exit, death: &Death, dismissed: Option<Dismissal>, cost: &str) {
-        let Exit { who, work, .. } = exit;
-        let asked = if dismissed.is_some() { ", which was asked to leave," } else { "" };
-        let was_late = dismissed.is_some_and(|dismissal| dismissal.was_killed) && death.ending.signal() == Some(Signal::SIGKILL);
-        let how = match (was_late, exit.was_closing) {
-            (true, true) => "did not close its environments in time and was killed",
-            (true, false) => "did not leave in time and was killed",
-            (false, _) => &exit.how,
-        };
-        self.sinks.event(&with_details(format!("{who}{asked} {how} (after {work}); {cost}"), &exit.details));
+    /// Say how a process died that nobody replaces, and what that cost; `was_dismissed` says whether it was asked to
+    /// leave.
+    fn tell_without_replacement(&mut self, exit: &Exit, was_dismissed: bool, cost: &str) {
+        let Exit { who, how, details, work, .. } = exit;
+        let asked = if was_dismissed { ", which was asked to leave," } else { "" };
+        self.sinks.event(&with_details(format!("{who}{asked} {how} (after {work}); {cost}"), details));
     }
 
     fn repair_after_exit(&mut self, index: usize, death: &Death) -> Exit {
@@ -98,9 +90,11 @@ impl Session {
         }
         let repaired = self.repair(planned.slot);
         let slot = self.segment.processes().slot(planned.slot);
-        let (how, details) = death.describe(&slot.last_words());
-        let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
         let was_leaving = slot.is_leaving();
+        // Others publish or stage what they have while they leave.
+        let was_closing = was_leaving && planned.role.evaluates();
+        let (how, details) = death.describe(&slot.last_words(), was_closing);
+        let work = work_counted(slot, planned.role).saturating_sub(death.work_before);
         let is_own_fault = death.is_own_fault() || death.ending.is_orderly() && !was_leaving;
         let has_made_progress = self.watched[index].has_reported || has_made_progress(planned.role, work, death.setting);
         // What kills a process that works, such as want of memory, is still given time to pass, and a setting on trial
@@ -110,8 +104,7 @@ impl Session {
         }
         let exit = Exit {
             is_own_fault,
-            // Others publish or stage what they have while they leave.
-            was_closing: was_leaving && planned.role.evaluates(),
+            was_closing,
             pid: death.pid.as_raw(),
             repaired,
             who: planned.name(),
@@ -272,15 +265,18 @@ impl Session {
 
     /// Kill a process that stopped in the middle of an operation, so that it cannot go on with it later.
     pub(super) fn kill_stuck(&mut self, slot: usize) {
-        let Some(index) = self.watched.iter().position(|watched| watched.planned.slot == slot) else {
-            self.attachments.kill_actors(&self.segment, Some(slot));
-            return;
+        let killed = match self.watched.iter_mut().find(|watched| watched.planned.slot == slot) {
+            Some(watched) => watched.kill(KillCause::Stuck).then(|| watched.planned.name()),
+            None => self.attachments.kill_actor(slot, KillCause::Stuck),
         };
-        let who = self.watched[index].planned.name();
-        self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
-        self.watched[index].signal(Signal::SIGKILL);
-        // The kernel reports its end within moments; `reap_children` takes it from there.
-        while self.watched[index].living.as_ref().is_some_and(|living| !living.process.has_ended()) {
+        if let Some(who) = killed {
+            self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
+        }
+        let living = self.watched.iter().find(|watched| watched.planned.slot == slot).and_then(|watched| watched.living.as_ref());
+        let attached = || Some(&self.attachments.actor(slot)?.process);
+        let process = living.map(|living| &living.process).or_else(attached);
+        // The kernel reports its end within moments; `reap_children` or `serve_attachments` takes it from there.
+        while process.is_some_and(|process| !process.has_ended()) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

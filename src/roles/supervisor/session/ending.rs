@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use super::super::hang::{LookClock, silence};
 use super::super::leaving::Leaving;
-use super::super::watch::Watched;
+use super::super::watch::{KillCause, Watched};
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;
@@ -69,13 +69,15 @@ impl Session {
                 let silent = watched.unwatched.look(slot.heartbeat_ns(), silence(slot), pause);
                 let closing = slot.is_leaving().then_some(silent);
                 match leaving.signal(watched.planned.role, closing, now) {
-                    Some(Signal::SIGKILL) => watched.kill_as_late(),
+                    Some(Signal::SIGKILL) => {
+                        watched.kill(KillCause::Late);
+                    }
                     Some(signal) => watched.signal(signal),
                     None => {}
                 }
             }
             if leaving.is_late(now) {
-                self.attachments.kill_actors(&self.segment, None);
+                self.attachments.kill_late_actors();
             }
             let mut sleep_clock = LookClock::new(Instant::now());
             self.sleep();

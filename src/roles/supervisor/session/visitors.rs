@@ -33,7 +33,11 @@ impl Session {
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };
             // The kernel tells only the parent how a process ended. An actor that ends well says so before.
             let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.is_leaving();
-            let how = if is_cut_short { "was killed, or ended by what it ran," } else { "left" };
+            let how = match self.attachments.killed(&left) {
+                Some(cause) => cause.describe(false),
+                None if is_cut_short => "was killed, or ended by what it ran,".to_owned(),
+                None => "left".to_owned(),
+            };
             slot.release();
             let event = format!("{} {how}{why}{after}; {saved}", self.attachments.name(&left));
             self.sinks.event(&with_details(event, details));
