@@ -6,8 +6,11 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
-use run_support::{Supervised, checkpoints_in, kill, limit_files, living, number, start, too_few_files};
+use run_support::{
+    Supervised, checkpoints_in, kill, limit_files, living, number, process_slot, start, stop_outside_of_operations, too_few_files,
+};
 use shoal::checkpoint::PolicyWeights;
+use shoal::segment::processes::Role;
 
 /// The processes that the supervisor has forked into a session of their own.
 fn sentinels(run: &Supervised) -> Vec<u32> {
@@ -137,6 +140,33 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
         run.end_by(Signal::SIGINT);
         run.assert_nothing_left();
     }
+}
+
+#[test]
+fn two_that_die_inside_operations_are_repaired_after_though_the_supervisor_can_open_no_file() {
+    let mut run = start(&["actor.count=2"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 50);
+    let segment = run.segment();
+    let pids = [0, 1].map(|number| {
+        let slot = process_slot(&segment, Role::Actor, number);
+        stop_outside_of_operations(slot);
+        std::mem::forget(slot.begin_operation(segment.control(), || ()));
+        slot.pid()
+    });
+    let usual = limit_files(&run, too_few_files());
+    // The repair after the first kills the second, which is seen off only behind it.
+    kill(pids[0], Signal::SIGKILL);
+    run.wait_for_log(&format!("actor 1 (pid {}) stood still in the middle of an operation and was killed (after ", pids[1]));
+    run.wait_for_log("the sums of the tree are exact again");
+    limit_files(&run, usual);
+    run.wait_until("the replacements", || living(&segment, "actor").iter().filter(|(_, pid)| !pids.contains(pid)).count() == 2);
+    let updates = number(&run.metrics().pop().unwrap(), "updates");
+    run.wait_for("more updates", |line| number(line, "updates") > updates + 50);
+    let log = run.log();
+    assert_eq!(log.matches("is stuck in the middle of an operation").count(), 1, "{log}");
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    run.assert_nothing_left();
 }
 
 #[test]

@@ -58,8 +58,8 @@ pub fn repair(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>) -> Repa
     repair_beside(segment, schema, dead, &[])
 }
 
-/// As [`repair`], but does not wait for the processes in the slots `beside`, which nobody may kill, to leave their
-/// operations.
+/// As [`repair`], but does not wait for the processes in the slots `beside` to leave their operations: nobody may kill
+/// them, or the caller knows that they have ended.
 pub fn repair_beside(segment: &Segment, schema: &Schema, dead: ProcessSlot<'_>, beside: &[usize]) -> Repair {
     let inside = dead.in_operation();
     if !is_unfinished(segment, dead) {

@@ -202,9 +202,9 @@ impl Session {
     /// as well. A guest is not killed.
     pub(super) fn repair(&mut self, slot: usize) -> Repair {
         let schema = self.prepared.algorithm().schema();
-        let mut guests = Vec::new();
+        let mut not_waited_for = Vec::new();
         loop {
-            let repaired = repair_beside(&self.segment, &schema, self.segment.processes().slot(slot), &guests);
+            let repaired = repair_beside(&self.segment, &schema, self.segment.processes().slot(slot), &not_waited_for);
             if repaired.stuck.is_empty() {
                 self.provisional |= repaired.provisional;
                 if !repaired.exact && !repaired.provisional {
@@ -218,15 +218,16 @@ impl Session {
                         let who = self.attachments.name(guest);
                         let event = "stands still inside an operation: a repair goes on without it, and is completed when it goes on";
                         self.sinks.event(&format!("{who} {event}"));
-                        guests.push(stuck);
                     }
                     None => self.kill_stuck(stuck),
                 }
+                // A process that was killed has ended by now. The gate finds that out only with a descriptor to spare.
+                not_waited_for.push(stuck);
             }
         }
     }
 
-    /// Recompute the sums of the tree if a repair made them while a guest stood still inside an operation.
+    /// Recompute the sums of the tree if a repair made them without waiting for everybody to be outside of operations.
     pub(super) fn make_provisional_sums_exact(&mut self) {
         if !self.provisional {
             return;
@@ -235,7 +236,7 @@ impl Session {
             Ok(exact) => {
                 self.provisional = false;
                 if exact {
-                    self.sinks.event("no guest stands still inside an operation any more: the sums of the tree are exact again");
+                    self.sinks.event("nobody stands still inside an operation any more: the sums of the tree are exact again");
                 } else {
                     self.poison();
                 }

@@ -70,8 +70,8 @@ pub struct Session {
     attachments: Attachments,
     binding: Binding,
     fitting: Option<Fitting>,
-    /// Whether sums were recomputed while guests stood still inside an operation: then that is done once more when
-    /// they are out of it.
+    /// Whether sums were recomputed while somebody who was not waited for counted as inside an operation: then that is
+    /// done once more when nobody does.
     provisional: bool,
     announcement: Announcement,
     /// `None` for a moment after somebody has killed it.
