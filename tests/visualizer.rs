@@ -201,6 +201,20 @@ fn videos_are_kept_in_the_order_in_which_they_came_though_the_clock_was_set_back
 }
 
 #[test]
+fn videos_of_a_run_whose_folder_was_moved_go_there_and_take_the_places_of_the_old_ones() {
+    let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
+    let old = run.run_folder().canonicalize().unwrap();
+    run.wait_until("three videos", || videos(&old).len() >= 3);
+    let moved = run.move_folder("archive");
+    let before = videos(&moved);
+    let newer = || videos(&moved).iter().filter(|video| !before.contains(video)).count();
+    // One of the old ones may be the best of all.
+    run.wait_until("newer videos in their places", || newer() >= 2 && still_there(&before) <= 1);
+    run.end_by(Signal::SIGINT);
+    assert!(!old.exists(), "made anew");
+}
+
+#[test]
 fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
     let mut run = showing(&[]);
     for crash in 1..=3 {

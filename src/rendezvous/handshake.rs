@@ -230,11 +230,11 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
         }
     };
     let process = Pidfd::open(pid);
+    let socket = &entry.record.socket;
     // Asked after the descriptor was opened, so that this cannot be of a later process with the same id.
-    if state_of(&entry.record) == Liveliness::Dead {
+    if state_of(&entry.record, socket) == Liveliness::Dead {
         return Err(dead());
     }
-    let socket = &entry.record.socket;
     let process = process.map_err(|error| RendezvousError::file("watch the supervisor behind", socket)(error.into()))?;
     let explain = |action| {
         let (process, dead) = (&process, &dead);
@@ -272,7 +272,7 @@ fn is_kept(segment: &str) -> bool {
 
 /// A connection to `path` on which neither connecting nor sending takes longer than `patience`: the queue of a stopped
 /// supervisor may be full, and the standard library's `connect` would wait for ever.
-fn connect_within(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+pub(super) fn connect_within(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;

@@ -5,17 +5,21 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
+use super::handshake::connect_within;
+use crate::segment::Identity;
 use crate::segment::pidfd::has_exited;
-use crate::segment::{Identity, system};
 
 /// Largest record that is read.
 const RECORD_LIMIT_BYTES: u64 = 64 << 10;
 /// Bytes of a path in the address of a socket: one less than its field has, for the zero behind it.
 const LONGEST_SOCKET_PATH: usize = 107;
+/// How long a look whether anybody listens waits for room in the queue of a socket.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// What a supervisor says of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,13 +200,14 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Entry>> {
     let named = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
     let is_of_named = |record: &RegisteredRun| named == Some(record.identity.supervisor_pid);
     let record = text.and_then(|text| serde_json::from_slice::<RegisteredRun>(&text).ok()).filter(is_of_named);
-    Ok(record.map(|record| Entry { state: state_of(&record), record }))
+    Ok(record.map(|record| Entry { state: state_of(&record, &path.with_extension("socket")), record }))
 }
 
-/// Whether the supervisor of the run lives, according to the kernel. The id of a supervisor in another PID or time
-/// namespace means nothing here: such a one lives as long as any process holds the lock that the run's processes
-/// share. In doubt the supervisor lives.
-pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
+/// Whether the supervisor of the run, which listens at `socket`, lives, according to the kernel. The id of a supervisor
+/// in another PID or time namespace means nothing here, and in another container its shared memory may be out of sight:
+/// such a one lives as long as anybody listens, which the kernel tells in every namespace. In doubt the supervisor
+/// lives.
+pub(super) fn state_of(record: &RegisteredRun, socket: &Path) -> Liveliness {
     let identity = &record.identity;
     // No process has such an id, so the kernel cannot be asked about it.
     let is_impossible = i32::try_from(identity.supervisor_pid).map_or(true, |pid| pid == 0);
@@ -211,9 +216,15 @@ pub(super) fn state_of(record: &RegisteredRun) -> Liveliness {
     } else if identity.is_of_these_namespaces() {
         is_impossible || has_exited(identity.supervisor_pid, identity.supervisor_start_time)
     } else {
-        !system::is_shared(&record.segment)
+        is_deserted(socket)
     };
     if ended { Liveliness::Dead } else { Liveliness::Running }
+}
+
+/// Whether nobody listens at `socket`. In doubt somebody does, as when this process may open no more files.
+fn is_deserted(socket: &Path) -> bool {
+    let is_nobodys = |error: io::Error| matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound);
+    connect_within(socket, LOOK).is_err_and(is_nobodys)
 }
 
 /// The place of a run in the registry; dropping it gives it back. A forked child never drops it, because it leaves

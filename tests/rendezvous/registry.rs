@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use shoal::rendezvous::{Liveliness, Registry, RendezvousError};
+use shoal::rendezvous::{Listener, Liveliness, Registry, RendezvousError};
 
 use super::{Child, Place, sleep_for_ever, support};
 
@@ -143,6 +143,26 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     // It is not reaped here: the kernel keeps its id, and `kill(pid, 0)` still succeeds.
     support::wait_until(|| state() == Liveliness::Dead);
     assert!(Path::new(&format!("/proc/{}", child.pid())).exists());
+}
+
+#[test]
+fn a_run_of_another_container_whose_memory_is_out_of_sight_lives_as_long_as_somebody_listens_at_its_socket() {
+    let place = Place::new();
+    let mut record = place.record();
+    record.identity.pid_namespace ^= 1;
+    record.segment.push_str("-elsewhere");
+    let listener = Listener::bind(&record.socket).unwrap();
+    // Killed, its supervisor withdraws nothing.
+    std::mem::forget(place.announce(&record).unwrap());
+    place.registry.sweep();
+    let state = || place.registry.find(record.identity.supervisor_pid).unwrap().state;
+    assert_eq!(state(), Liveliness::Running);
+    let of_the_same_id = place.announce(&place.record());
+    assert!(matches!(of_the_same_id, Err(RendezvousError::Taken { .. })), "{of_the_same_id:?}");
+    drop(listener);
+    support::wait_until(|| state() == Liveliness::Dead);
+    place.registry.sweep();
+    assert_eq!(place.file_names(), Vec::<String>::new());
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Child<'_> {
             Role::Actor | Role::AttachedActor => actor::run(&run),
             Role::Learner => learner::run(&run),
             Role::Evaluator => evaluator::run(&run, folder, unconfirmed, reports()),
-            Role::Visualizer => visualizer::run(&run, folder.videos()),
+            Role::Visualizer => visualizer::run(&run, folder),
             Role::Synchronous => synchronous::run(&mut run, &folder, unconfirmed, reports()),
             Role::Participant | Role::Guest => unreachable!("a plan has nobody who only uses a replay"),
         };

@@ -5,7 +5,6 @@
 
 mod videos;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -21,6 +20,7 @@ use crate::environments::video::VideoError;
 use crate::environments::{Action, Actions, Environment, EnvironmentError, Picture, Purpose, Step, behind_floats, observed_as_bars};
 use crate::segment::pictures::{DRAWN_AS_BARS, PictureBoard};
 use crate::segment::processes::Phase;
+use crate::telemetry::RunFolder;
 use crate::values::ValueBuffer;
 
 /// Begins the last words of a visualizer that goes on without a video; a colon and the reason follow.
@@ -49,11 +49,11 @@ struct Visualizer<'a> {
     interval: Duration,
 }
 
-/// Play and show until the run ends; videos go to the folder `videos`.
-pub(super) fn run(run: &Run<'_>, videos: PathBuf) -> Result<(), RoleError> {
+/// Play and show until the run ends; videos go to the `folder` of the run, wherever somebody moves that.
+pub(super) fn run(run: &Run<'_>, folder: RunFolder) -> Result<(), RoleError> {
     // With another priority it takes more of the cores than it should, and shows the same.
     let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
-    let mut videos = Videos::new(videos, &run.config.visualizer);
+    let mut videos = Videos::new(folder, &run.config.visualizer);
     let mut visualizer = Visualizer::new(run)?;
     let mut seed = Some(run.seed());
     while visualizer.wait_for_parameters() && visualizer.episode(seed.take(), &mut videos)? {}

@@ -1,13 +1,13 @@
 //! The videos of a run: one now and then, of which the newest are kept, and the best.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::config::schema::{VideoFormat, VisualizerConfig};
 use crate::environments::Picture;
 use crate::environments::video::{UNFINISHED, VideoError, VideoWriter};
-use crate::telemetry::{Video, videos_in};
+use crate::telemetry::{RunFolder, Video, videos_in};
 
 /// A video ends here though its episode goes on: three minutes at ten pictures a second.
 const MOST_PICTURES: usize = 1_800;
@@ -16,7 +16,8 @@ const STEPS_PER_SECOND: u16 = 30;
 
 /// Where videos go, and when the next is due.
 pub(super) struct Videos {
-    folder: PathBuf,
+    /// The folder of the run, which somebody may move.
+    run_folder: RunFolder,
     interval: Option<Duration>,
     keep: usize,
     format: VideoFormat,
@@ -38,21 +39,23 @@ impl Recording {
 }
 
 impl Videos {
-    pub(super) fn new(folder: PathBuf, config: &VisualizerConfig) -> Self {
+    pub(super) fn new(run_folder: RunFolder, config: &VisualizerConfig) -> Self {
+        let folder = run_folder.current().videos();
         remove_unfinished(&folder);
         let interval = config.video_interval_s.map(Duration::from_secs_f64);
         let videos = videos_in(&folder);
-        Self { folder, interval, keep: config.keep_videos, format: config.video_format, due: Instant::now(), videos }
+        Self { run_folder, interval, keep: config.keep_videos, format: config.video_format, due: Instant::now(), videos }
     }
 
     /// A video of the episode that begins now, if it is time for one.
     pub(super) fn begin_if_due(&mut self) -> Result<Option<Recording>, VideoError> {
         let Some(interval) = self.interval.filter(|_| Instant::now() >= self.due) else { return Ok(None) };
         self.due = Instant::now() + interval;
-        let path = self.folder.join(format!("video.{}", self.format.ending()));
-        // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
-        if !self.folder.is_dir() {
-            fs::create_dir(&self.folder).map_err(|source| VideoError::Write { path: path.clone(), source })?;
+        let folder = self.run_folder.current().videos();
+        let path = folder.join(format!("video.{}", self.format.ending()));
+        // Without its parents: if the folder of the run is nowhere to be found, it must not be made again in its old place.
+        if !folder.is_dir() {
+            fs::create_dir(&folder).map_err(|source| VideoError::Write { path: path.clone(), source })?;
         }
         Ok(Some(Recording(VideoWriter::prepare(&path, STEPS_PER_SECOND)?)))
     }
@@ -60,13 +63,14 @@ impl Videos {
     /// Keep a video that has its last picture, and drop what is then too many. `episode_return` is the return up to that picture.
     pub(super) fn finish(&mut self, Recording(writer): Recording, env_steps: u64, episode_return: f64) -> Result<(), VideoError> {
         let video = Video::new(env_steps, episode_return, self.format);
-        writer.finish_as(self.folder.join(&video.name))?;
+        let folder = self.run_folder.current().videos();
+        writer.finish_as(folder.join(&video.name))?;
         // Somebody may have removed videos, and a run that went on from a checkpoint comes by the same steps, and names, again.
-        self.videos.retain(|other| other.name != video.name && self.folder.join(&other.name).exists());
+        self.videos.retain(|other| other.name != video.name && folder.join(&other.name).exists());
         self.videos.push(video);
         for video in too_many(&self.videos, self.keep) {
             // One that cannot be removed is one too many, no more.
-            let _ = fs::remove_file(self.folder.join(&video.name));
+            let _ = fs::remove_file(folder.join(&video.name));
         }
         Ok(())
     }
@@ -99,24 +103,26 @@ mod tests {
 
     #[test]
     fn a_video_begins_once_the_interval_since_the_last_one_began_is_over() {
-        let folder = tempfile::tempdir().unwrap();
+        let runs = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(runs.path(), "test", "").unwrap();
         for (video_interval_s, expected) in [(Some(1e6), [true, false]), (Some(1e-9), [true, true]), (None, [false, false])] {
             let config = VisualizerConfig { video_interval_s, ..VisualizerConfig::default() };
-            let mut videos = Videos::new(folder.path().to_path_buf(), &config);
+            let mut videos = Videos::new(folder.clone(), &config);
             let begun = [(); 2].map(|()| videos.begin_if_due().unwrap().is_some());
             assert_eq!(begun, expected, "{video_interval_s:?}");
         }
     }
 
     #[test]
-    fn the_folder_of_a_run_that_was_moved_away_is_not_made_again() {
+    fn the_folder_of_a_run_that_was_removed_is_not_made_again() {
         let runs = tempfile::tempdir().unwrap();
-        let folder = runs.path().join("moved/videos");
+        let folder = RunFolder::create(runs.path(), "test", "").unwrap();
         let config = VisualizerConfig { video_interval_s: Some(1e-9), ..VisualizerConfig::default() };
+        fs::remove_dir_all(folder.path()).unwrap();
         assert!(Videos::new(folder.clone(), &config).begin_if_due().is_err());
-        assert!(!runs.path().join("moved").exists());
-        fs::create_dir(runs.path().join("moved")).unwrap();
-        assert!(Videos::new(folder.clone(), &config).begin_if_due().is_ok() && folder.is_dir());
+        assert!(!folder.path().exists());
+        fs::create_dir(folder.path()).unwrap();
+        assert!(Videos::new(folder.clone(), &config).begin_if_due().is_ok() && folder.videos().is_dir());
     }
 
     #[test]
