@@ -260,7 +260,7 @@ impl<'a> Actor<'a> {
     /// `false` if the run ended first.
     fn wait_for_turn(&mut self) -> bool {
         let run = self.run;
-        // There is nobody to wait for, and what this process did since its last step was no acting.
+        // The synchronous trainer waits for nobody. Since its last step it may have learned: that time is not the actor's.
         if run.config.is_synchronous() {
             self.laps.lap();
             return true;
