@@ -233,13 +233,13 @@ impl<'a> Learner<'a> {
         if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {
             self.publish_state(self.view);
         }
-        self.reports.add(metrics, self.updates, self.laps.now_ns());
+        self.reports.add(metrics, self.updates, self.laps.last_lap_at_ns());
     }
 
     /// Publish the newest parameters and state, and report the last updates, so that nothing of an orderly end is lost.
     pub fn leave(&mut self) {
         if self.leads() {
-            self.reports.push(self.laps.now_ns());
+            self.reports.push(self.laps.last_lap_at_ns());
             self.publish_parameters();
             self.publish_state(self.view);
         }
