@@ -11,7 +11,6 @@ pub mod control;
 #[allow(unsafe_code)]
 mod copy;
 pub mod counters;
-pub(crate) mod define;
 pub mod description;
 mod error;
 pub mod float_board;
@@ -26,7 +25,8 @@ mod lock_baseline;
 mod mapping;
 pub mod membership;
 pub mod metrics;
-mod named;
+pub(crate) mod named_enum;
+mod named_process;
 mod object;
 pub mod pictures;
 pub mod pidfd;
@@ -42,7 +42,7 @@ pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix, segment_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
-pub use named::NamedProcess;
+pub use named_process::NamedProcess;
 pub use private::PrivateWords;
 
 use crate::sync::{AtomicU64, Ordering};

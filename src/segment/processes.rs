@@ -17,7 +17,7 @@ pub use super::role::{Phase, Role};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
-use super::define::{named, numbered};
+use super::named_enum::{named_enum, numbered};
 use super::pidfd::{has_exited, start_time};
 use super::shared_words::{load_bytes, low, store_bytes};
 
@@ -33,7 +33,7 @@ const LAST_WORDS_BYTES: usize = 4096;
 const CUT: &str = "\n[...]\n";
 const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 == SLOT_WORDS && SLOT_WORDS.is_multiple_of(8));
 
-named! {
+named_enum! {
     /// Whether anybody owns a slot.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "snake_case")]
