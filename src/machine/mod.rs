@@ -16,7 +16,6 @@ pub mod gpu_meter;
 mod host;
 pub mod machine_time;
 pub mod memory;
-pub mod neighbours;
 pub mod open_files;
 pub mod python;
 mod python_survey;
