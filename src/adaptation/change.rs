@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::median::Summary;
 use super::objective::Objective;
 use super::setting::{Knob, Setting};
-use super::statistics::Summary;
 
 /// A setting to put in force.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::statistics::median;
+use super::median::median;
 
 /// Windows over which the objective has to differ.
 const WINDOWS: usize = 30;

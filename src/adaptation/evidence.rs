@@ -12,9 +12,9 @@
 //! - tried again otherwise. After the last round two doubts are enough, and everything less is rejected.
 
 use super::change::Reason;
+use super::median::{Summary, median};
 use super::objective::Objective;
 use super::stage::Seen;
-use super::statistics::{Summary, median};
 use super::waiting::Side;
 use super::window::Window;
 

@@ -1,9 +1,9 @@
 //! Which side waits for the other, and which knobs that puts first.
 
+use super::median::median;
 use super::objective::Objective;
 use super::ranges::{Direction, Ranges};
 use super::setting::Knob;
-use super::statistics::median;
 use super::window::Window;
 
 /// At home, a side waits if it does so for this share of its time; otherwise it is busy.

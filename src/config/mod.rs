@@ -4,29 +4,36 @@
 //! the structs that the rest of Shoal reads, the checks of [`Config::load`], the errors, and the reference in
 //! `docs/configuration.md`.
 
-mod advice;
-mod automatic;
-mod by_algorithm;
-mod check;
+// Keys: what there is, and what a value may be.
 mod define;
-mod document;
-mod error;
-pub(crate) mod fitted;
-mod flow;
-mod idle;
 mod key;
 mod key_type;
 mod limits;
+mod own; // the keys of an algorithm that a program adds
+mod reference; // docs/configuration.md
+pub mod schema;
+
+// From text to a configuration, and back.
+mod advice; // what was probably meant
+mod check; // one entry
+mod document;
+mod error;
 mod load;
 mod overrides;
-mod own;
 mod place;
-mod reference;
-mod resumption;
-mod rules;
-pub mod schedule;
-pub mod schema;
 mod write;
+
+// What follows from the values of keys.
+mod automatic; // numbers that are chosen before a run begins
+mod by_algorithm;
+mod flow; // how insertion and sampling are kept in step
+mod idle; // keys that have no effect beside others
+mod rules;
+pub mod schedule; // numbers that change along a run
+
+// Runs that go on, and runs that fit themselves to the machine.
+pub(crate) mod fitted;
+mod resumption;
 
 pub use advice::for_option as advice_for_option;
 pub use automatic::LEAST_TRANSITIONS_PER_LEARNER;

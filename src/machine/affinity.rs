@@ -1,4 +1,4 @@
-//! Which process runs on which cores.
+//! Which process runs on which cores: the plan, binding, and what other runs are bound to.
 //!
 //! A learner computes all the time, so a process that shares its core takes half of it, and all learners wait for the
 //! slowest. Binding helps if it keeps one core free for each learner and leaves at least one for the other processes.
@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
+use super::cores::parse_core_list;
 use super::text_of;
 
 /// The processes that want cores.
@@ -153,12 +154,31 @@ fn bind(thread: Pid, cores: &[usize]) -> Result<(), AffinityError> {
     sched_setaffinity(thread, &mask).map_err(|errno| AffinityError::Refused { cores: cores.to_vec(), errno })
 }
 
+/// The cores to which children of the process `parent` are bound, each to a single one: the cores of its learners.
+/// The files of the kernel are read below `root`.
+///
+/// Children that may run on several cores are left out, since they can make room. A child that may run wherever its
+/// parent may is not bound. The set is empty if there is no such process.
+pub fn cores_bound_by(root: &Path, parent: u32) -> BTreeSet<usize> {
+    let Some(of_parent) = allowed(root, parent) else { return BTreeSet::new() };
+    let children = text_of(root, &format!("proc/{parent}/task/{parent}/children"));
+    let masks = children.split_ascii_whitespace().filter_map(|child| allowed(root, child.parse().ok()?));
+    masks.filter(|mask| mask.len() == 1 && *mask != of_parent).flatten().collect()
+}
+
+/// The cores that the kernel lets a process run on.
+fn allowed(root: &Path, pid: u32) -> Option<Vec<usize>> {
+    let status = text_of(root, &format!("proc/{pid}/status"));
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
     use proptest::prelude::*;
 
+    use super::super::fixture;
     use super::*;
 
     /// Held by a test while it binds all threads of this process.
@@ -288,7 +308,7 @@ mod tests {
         use std::io::{BufRead, BufReader};
         use std::process::{Command, Stdio};
 
-        use super::super::cores::{affinity_mask, parse_core_list};
+        use super::super::cores::affinity_mask;
 
         let _alone = ALONE.lock();
         let usable = affinity_mask();
@@ -297,10 +317,7 @@ mod tests {
         if !Path::new("/proc/thread-self/children").exists() {
             return;
         }
-        let cores_of = |pid: Pid| {
-            let status = text_of(Path::new("/"), &format!("proc/{pid}/status"));
-            parse_core_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default())
-        };
+        let cores_of = |pid: Pid| allowed(Path::new("/"), pid.as_raw().cast_unsigned()).unwrap_or_default();
         let start_and_bind = || {
             bind_current_process(&[last]).unwrap();
             let mut shell = Command::new("sh").args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -322,6 +339,32 @@ mod tests {
         let (before, after) = std::thread::scope(|scope| scope.spawn(start_and_bind).join().unwrap());
         assert_eq!(before, [vec![last], vec![last], vec![first]]);
         assert_eq!(after, [usable.clone(), usable.clone(), vec![first]]);
+    }
+
+    fn status(list: &str) -> String {
+        format!("Name:\tsupervisor\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\nMems_allowed_list:\t0\n")
+    }
+
+    #[test]
+    fn only_children_with_a_single_core_of_those_of_their_parent_are_bound() {
+        let statuses = ["0-7", "0-7", "2", "3-4"].map(status);
+        let root = fixture::root(&[
+            ("proc/50/task/50/children", "51 52 53 99 "),
+            ("proc/50/status", &statuses[0]),
+            ("proc/51/status", &statuses[1]),
+            ("proc/52/status", &statuses[2]),
+            ("proc/53/status", &statuses[3]),
+        ]);
+        assert_eq!(cores_bound_by(root.path(), 50), BTreeSet::from([2]));
+        assert_eq!(cores_bound_by(root.path(), 51), BTreeSet::new(), "it has no children");
+        assert_eq!(cores_bound_by(root.path(), 60), BTreeSet::new(), "it is not there");
+    }
+
+    #[test]
+    fn a_whole_run_within_fewer_cores_is_bound_to_none_of_them() {
+        let statuses = ["0-1", "0-1"].map(status);
+        let root = fixture::root(&[("proc/50/task/50/children", "51"), ("proc/50/status", &statuses[0]), ("proc/51/status", &statuses[1])]);
+        assert_eq!(cores_bound_by(root.path(), 50), BTreeSet::new());
     }
 
     #[test]

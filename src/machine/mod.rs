@@ -5,23 +5,30 @@
 //! to fork must not. Two modules ask other programs: `python` starts the interpreter that it is asked about, and
 //! `gpu_meter` opens the driver's library, in learners alone.
 
+// Cores and time on them.
 pub mod affinity;
-pub mod cgroup;
-pub mod core_time;
+pub mod core_time; // of one process
 pub mod cores;
-pub mod doctor;
-pub mod gpu;
-#[cfg_attr(not(feature = "torch"), path = "gpu_meter/absent.rs")]
-pub mod gpu_meter;
-mod host;
-pub mod machine_time;
+pub mod machine_time; // of all programs together
+
+// Memory and limits.
+pub mod cgroup;
 pub mod memory;
-pub mod neighbours;
 pub mod open_files;
-pub mod python;
-mod python_survey;
 pub mod shared_memory;
+
+// GPUs.
+pub mod gpu; // which there are, from the files of the driver
+#[cfg_attr(not(feature = "torch"), path = "gpu_meter/absent.rs")]
+pub mod gpu_meter; // how much of one is used
+
+// Software.
+mod host; // the interpreter that has loaded this library
+pub mod python; // the interpreter that environments run in
+mod python_survey;
 pub mod software;
+
+pub mod doctor; // the findings about all of it
 
 use std::path::Path;
 

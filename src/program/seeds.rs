@@ -15,7 +15,7 @@ use crate::roles::supervisor::{Prepared, RunOutcome, SupervisorError};
 use crate::seeds::{Ended, Event, Launch, Outcome, Progress, Report, SeedList};
 use crate::segment::system;
 use crate::shell::word;
-use crate::telemetry::{CHARTS, Console, LATEST, Program, RunFolder};
+use crate::telemetry::{CHARTS, Console, Invocation, LATEST, RunFolder};
 
 /// Longest wait, before the table is printed, for a terminal that is slow to take the lines about the seeds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -153,7 +153,7 @@ fn follow(launch: &Launch, seeds: &[u64], loaded: &Loaded, console: &Console) ->
 /// What there is to do about the seeds that a signal ended or killed, and about those that it kept from beginning as
 /// `launch` says. `sentinels_save` says that the sentinel of a killed supervisor writes a checkpoint.
 fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sentinels_save: bool) -> Vec<String> {
-    let program = Program::current();
+    let invocation = Invocation::current();
     let mut lines = Vec::new();
     let mut left = Vec::new();
     let mut which = "did not begin";
@@ -165,7 +165,7 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sen
         let folder = report.seeds.iter().find(|result| result.seed == seed).and_then(|result| result.folder.as_ref());
         match folder {
             Some(folder) if is_or_will_be_saved(folder, sentinels_save) => {
-                let command = program.resume(folder, None).unwrap_or_else(|| format!("shoal resume {}", word(folder)));
+                let command = invocation.resume(folder, None).unwrap_or_else(|| format!("shoal resume {}", word(folder)));
                 lines.push(format!("seed {seed} goes on with: {command}"));
             }
             begun => {
@@ -178,7 +178,7 @@ fn ways_on(seeds: &[u64], ended: &[Ended], report: &Report, launch: &Launch, sen
     }
     if !left.is_empty() {
         let left = left.join(",");
-        let command = program.train(&launch.config()).unwrap_or_else(|| format!("shoal train {}", word(&launch.config())));
+        let command = invocation.train(&launch.config()).unwrap_or_else(|| format!("shoal train {}", word(&launch.config())));
         lines.push(format!("seeds that {which}: {left}; begin them with: {command} --seeds {left} --jobs {}", launch.jobs));
     }
     lines

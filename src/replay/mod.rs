@@ -1,31 +1,40 @@
 //! Prioritized replay over the segment, without tensors and without locks: insert, sample, update priorities from any
 //! number of processes at once.
 
+// Rows, and what they are made of.
 pub mod batch;
 mod column;
-pub mod frames;
-pub(crate) mod gate;
-mod insertion;
-pub mod leaderless;
-pub mod limiter;
 pub mod n_step;
-pub mod power;
-pub mod priority;
-mod reader;
-mod recent_frames;
-mod repair;
-mod row;
-mod sampling;
-mod saving;
+mod reader; // a whole transition, with the frames that it names
+mod row; // copies between a row of the store and the bytes of fields
 pub mod schema;
+
+// What lies in the segment.
+pub mod frames;
+pub mod priority;
 pub mod staging;
 pub mod store;
 pub mod sum_tree;
-mod table;
-mod taking;
-mod target;
+mod target; // the name of what lies in a slot
+
+// What processes do.
+mod insertion;
+pub mod power; // `x ^ exponent` of many values
+mod recent_frames; // which frames this process has stored lately
+mod sampling;
+mod saving; // a whole replay, read and put back
+mod table; // insert, sample, update priorities, as a process of the replay
+mod taking; // rows in order, each once
+mod view; // looks, and changes nothing
+
+// Who waits for whom.
+pub mod limiter;
 pub mod turn;
-mod view;
+
+// After a death.
+pub(crate) mod gate; // lets a repair have the replay to itself
+pub mod leaderless; // repair without a supervisor
+mod repair;
 
 pub use batch::{Batch, Rows};
 pub use column::Column;

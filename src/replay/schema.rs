@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::segment::define::named;
 use crate::segment::description::FieldDescription;
+use crate::segment::named_enum::named_enum;
 use crate::values::ValueType;
 
-named! {
+named_enum! {
     /// Element type of a field, with its name in the segment's description.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Element {

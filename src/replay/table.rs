@@ -227,7 +227,7 @@ impl<'a> Replay<'a> {
         });
         let (stale, largest) = tree.update_and_compare(changes, &mut scratch.insertion.differences);
         let stale = stale + unowned;
-        // Not those that were left out: after an emptying, all names from before are stale.
+        // Only by priorities that were set: an update that names rows from before `clear` must not raise it again.
         hold.view.control.raise_largest_priority(largest.0);
         drop(operation);
         hold.count(Counter::StalePriorities, stale);

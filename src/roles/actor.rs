@@ -260,7 +260,7 @@ impl<'a> Actor<'a> {
     /// `false` if the run ended first.
     fn wait_for_turn(&mut self) -> bool {
         let run = self.run;
-        // There is nobody to wait for, and what this process did since its last step was no acting.
+        // The synchronous trainer waits for nobody. Since its last step it may have learned: that time is not the actor's.
         if run.config.is_synchronous() {
             self.laps.lap();
             return true;
@@ -269,13 +269,13 @@ impl<'a> Actor<'a> {
         let turn = self.turn.insert(run.algorithm.experience().limiter().turn(run.segment, run.process));
         let is_near = turn.wait_until_near(self.samples_meanwhile, rows, || run.waits_on(&mut self.laps));
         self.count(Counter::LimiterWaitNs);
-        self.began = Began { at_ns: self.laps.now_ns(), sampled: run.control().counted_samples() };
+        self.began = Began { at_ns: self.laps.last_lap_at_ns(), sampled: run.control().counted_samples() };
         is_near
     }
 
     fn wants_flush(&self) -> bool {
         let pending = self.area.pending();
-        let is_old = || self.laps.now_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
+        let is_old = || self.laps.last_lap_at_ns().saturating_sub(self.began.at_ns) >= self.run.config.actor.flush_interval_ms * 1_000_000;
         pending >= self.flush_rows || pending > 0 && !self.run.config.is_synchronous() && is_old()
     }
 

@@ -101,7 +101,7 @@ pub fn play(
     go_on: impl Fn() -> bool,
 ) -> Result<Episodes, RoleError> {
     let count = environments.len();
-    // `go_on` is a sign of life, too. Its answer matters before the next step of all.
+    // Calling `go_on` also gives a sign of life. Its answer is not needed here: it is asked again before the next step.
     let sign_of_life = || {
         go_on();
     };
@@ -110,8 +110,7 @@ pub fn play(
     let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
-    // The policy draws from the negated seed. A synchronous trainer derives this seed from its own and from how often the evaluator has
-    // played, and its learner's from its own and a fixed number in the same way: the two seeds are equal once.
+    // Inverted, because the synchronous trainer derives this seed and its learner's in the same way, and once the two are equal.
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
     while left.iter().any(|&left| left > 0) && go_on() {

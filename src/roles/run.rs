@@ -196,7 +196,7 @@ impl Laps {
     }
 
     /// When the last lap ended, in nanoseconds of the monotonic clock.
-    pub fn now_ns(&self) -> u64 {
+    pub fn last_lap_at_ns(&self) -> u64 {
         self.last_ns
     }
 }

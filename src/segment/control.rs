@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::define::{named, numbered};
 use super::keeping::Keeping;
+use super::named_enum::{named_enum, numbered};
 use super::scores::{SCORE_WORDS, ScoreRecord};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, wait_as, wait_while_equal, wake_some};
 
@@ -55,7 +55,7 @@ const _: () = assert!(SCORE_WORDS <= STRIDE_BYTES / 8, "the scores reach into th
 /// bits.
 const ANY_PROGRESS: u32 = 1 << 31;
 
-named! {
+named_enum! {
     /// What a run is doing.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum RunState {

@@ -10,7 +10,7 @@
 //! keeper alone changes a word that names a dead adopter. So one process answers for the segment at each moment: the
 //! keeper for as long as its own word names it, then the adopter, or the adopter's sentinel.
 
-use super::named::NamedProcess;
+use super::named_process::NamedProcess;
 use crate::sync::{AtomicU64, Ordering};
 
 /// In the adopter's word: nobody may adopt the run any more, since it is to be written to the disk. No process has

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::control::CONTROL_BYTES;
-use super::define::named;
 use super::float_board::FloatBoard;
 use super::gradients::GradientExchange;
 use super::membership::MOST_LEARNERS;
 use super::metrics::RING_WORDS;
+use super::named_enum::named_enum;
 use super::pictures::PictureBoard;
 use super::processes::SLOT_WORDS;
 
@@ -40,7 +40,7 @@ pub const MAX_PROCESSES: usize = 2048;
 const MAX_STAGED_TRANSITIONS: usize = MAX_CAPACITY + 1;
 const MAX_PARAMETERS: usize = 1 << 31;
 
-named! {
+named_enum! {
     /// The parts of the segment, in the order in which they lie. The words of a name are joined by `_`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum Region {

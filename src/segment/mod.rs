@@ -5,44 +5,54 @@
 //! run open it by name; the inspector opens it read-only. It holds offsets and no pointers, and describes itself: the
 //! header lists the sections, and the description names the fields of a transition and the configuration of the run.
 
-mod board;
-pub mod control;
+// Memory and the system. All unsafe code is in these files.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
 mod copy;
-pub mod counters;
-pub(crate) mod define;
-pub mod description;
-mod error;
-pub mod float_board;
-pub mod gradients;
-mod header;
-pub mod keeping;
-pub mod layout;
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod lock_baseline;
 #[allow(unsafe_code)]
 mod mapping;
-pub mod membership;
-pub mod metrics;
-mod named;
-mod object;
-pub mod pictures;
-pub mod pidfd;
-mod private;
-pub mod processes;
-mod role;
-pub mod scores;
-pub mod shared_words;
+mod object; // a shared-memory object before it is mapped
+pub mod pidfd; // processes as the kernel knows them
+mod private; // memory of one process alone
+pub mod shared_words; // copies of words that another process may be writing
 #[allow(unsafe_code)]
 pub mod system;
+
+// Where everything lies, and what the segment says of itself.
+pub mod description;
+mod header;
+pub mod layout;
+
+// What lies in it, once for the run.
+pub mod control;
+pub mod keeping; // who answers for a run whose supervisor was killed
+pub mod membership; // which learners learn together, and which of them leads
+pub mod scores;
+
+// For each process.
+pub mod counters;
+pub mod metrics; // reports to the supervisor
+pub mod processes;
+mod role;
+
+// Boards, on which one process publishes and any number read; and the exchange of gradients.
+mod board; // the protocol of all boards
+pub mod float_board;
+pub mod gradients;
+pub mod pictures;
+
+mod error;
+pub(crate) mod named_enum; // enums of which the segment has numbers or names
+mod named_process; // a process in one word
 
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::{ABI_VERSION, Identity, replay_name_prefix, segment_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
-pub use named::NamedProcess;
+pub use named_process::NamedProcess;
 pub use private::PrivateWords;
 
 use crate::sync::{AtomicU64, Ordering};

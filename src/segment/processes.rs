@@ -17,7 +17,7 @@ pub use super::role::{Phase, Role};
 
 use super::control::Control;
 use super::counters::{COUNTER_WORDS, Counter, Counters};
-use super::define::{named, numbered};
+use super::named_enum::{named_enum, numbered};
 use super::pidfd::{has_exited, start_time};
 use super::shared_words::{load_bytes, low, store_bytes};
 
@@ -33,7 +33,7 @@ const LAST_WORDS_BYTES: usize = 4096;
 const CUT: &str = "\n[...]\n";
 const _: () = assert!(LAST_WORDS + LAST_WORDS_BYTES / 8 == SLOT_WORDS && SLOT_WORDS.is_multiple_of(8));
 
-named! {
+named_enum! {
     /// Whether anybody owns a slot.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "snake_case")]
@@ -166,7 +166,7 @@ impl<'a> ProcessSlot<'a> {
     const START_TIME: usize = 1;
     const ROLE: usize = 2;
     const RESTARTS: usize = 3;
-    const VERSION: usize = 4;
+    const PARAMETER_UPDATES: usize = 4;
     const PLACE: usize = 5;
     // The next words are written by the owner in its loop and lie on a line of their own.
     const HEARTBEAT: usize = 8;
@@ -192,7 +192,7 @@ impl<'a> ProcessSlot<'a> {
         fence(Ordering::Release);
         self.words[Self::START_TIME].store(0, Ordering::Relaxed);
         self.words[Self::ROLE].store(role as u64 | (number as u64) << 8, Ordering::Relaxed);
-        self.words[Self::VERSION].store(0, Ordering::Relaxed);
+        self.words[Self::PARAMETER_UPDATES].store(0, Ordering::Relaxed);
         self.words[Self::PLACE].store(0, Ordering::Relaxed);
         self.words[Self::IN_OPERATION].store(0, Ordering::Relaxed);
         self.words[Self::PHASE].store(0, Ordering::Relaxed);
@@ -350,12 +350,12 @@ impl<'a> ProcessSlot<'a> {
 
     /// Note which parameters the owner uses, as the count of updates in them.
     pub fn set_parameter_updates(self, updates: u64) {
-        self.words[Self::VERSION].store(updates, Ordering::Relaxed);
+        self.words[Self::PARAMETER_UPDATES].store(updates, Ordering::Relaxed);
     }
 
     /// Which parameters the owner uses, as the count of updates in them.
     pub fn parameter_updates(self) -> u64 {
-        self.words[Self::VERSION].load(Ordering::Relaxed)
+        self.words[Self::PARAMETER_UPDATES].load(Ordering::Relaxed)
     }
 
     /// The owner's place in the line of the processes that wait for their turn to insert; `None` while it does not

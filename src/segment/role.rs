@@ -1,8 +1,8 @@
 //! What a process of a run is for, and what it is doing.
 
-use super::define::named;
+use super::named_enum::named_enum;
 
-named! {
+named_enum! {
     /// What a process does in a run.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-named! {
+named_enum! {
     /// What a process is doing, for whoever asks why it does not move.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "snake_case")]

@@ -4,33 +4,41 @@
 //! second. Everything runs in the calling thread and returns at once, so the supervisor may fork between any two
 //! calls.
 
-mod append;
-pub mod bottleneck;
-mod by_kind;
-mod console;
-mod error;
-pub mod evaluation;
-pub mod event_file;
-mod goal;
+// Figures of a run.
+mod by_kind; // of learners, actors and the other kinds of process, such as processor time
 mod gpus;
-pub mod hyper_parameters;
 mod inserted;
-pub mod jsonl;
 mod mean_rates;
-mod output;
-mod play_command;
-mod progress;
-mod progress_line;
-mod reached;
-mod remembered;
+mod remembered; // handed on to the next life of the run
+pub mod snapshot; // all that the supervisor knows at one moment
+
+// Judgement.
+pub mod bottleneck;
+pub mod evaluation;
+mod goal;
+mod reached; // how far a run has come, and what has to change for it to go on
+mod summary; // the closing report
+
+// Files.
+mod append; // a file that only grows by whole records
+pub mod event_file;
+pub mod hyper_parameters;
+pub mod jsonl;
 mod run_folder;
-mod run_record;
-mod sinks;
-pub mod snapshot;
-mod summary;
-mod table;
+mod run_record; // run.json
+mod sinks; // everything that records a run, behind one object
 pub mod tensorboard;
 mod videos;
+
+// The terminal.
+mod console; // the one way to standard error
+mod invocation; // how this program was started, and what may be typed next
+mod output; // a descriptor that is written only where that does not wait
+mod progress;
+mod progress_line;
+mod table;
+
+mod error;
 
 pub use bottleneck::{Bottleneck, Diagnosis};
 pub use by_kind::ByKind;
@@ -41,7 +49,7 @@ pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 pub use goal::{Attempts, GoalOutcome, proven_return};
 pub(crate) use gpus::Gpus;
 pub use inserted::{Inserted, InsertedByProcess};
-pub(crate) use play_command::Program;
+pub(crate) use invocation::Invocation;
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use reached::Reached;

@@ -15,9 +15,9 @@ use serde::Serialize;
 use super::append::AppendFile;
 use super::bottleneck::{Context, Judged};
 use super::goal::Goal;
+use super::invocation::Invocation;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::mean_rates::MeanRates;
-use super::play_command::Program;
 use super::reached::Reached;
 use super::run_record::Finished;
 use super::summary::{EvaluatedWeights, StopReason, Summary};
@@ -255,8 +255,8 @@ impl Sinks {
             files: files_in(self.folder.path()),
             charts: self.charts.clone(),
             losses: self.losses(),
-            play: playable.then(|| Program::current().play(self.folder.path())).flatten(),
-            resume: saved_env_steps.and_then(|_| Program::current().resume(self.folder.path(), change)),
+            play: playable.then(|| Invocation::current().play(self.folder.path())).flatten(),
+            resume: saved_env_steps.and_then(|_| Invocation::current().resume(self.folder.path(), change)),
             resumes_from: saved_env_steps.filter(|&saved| saved < snapshot.env_steps),
         };
         let figures = serde_json::to_value(&summary).unwrap_or_default();

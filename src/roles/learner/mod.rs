@@ -166,7 +166,7 @@ impl<'a> Learner<'a> {
 
         self.run.process.enter(Phase::Compute);
         if drawn.is_new {
-            // Never while a batch is in use: it was scaled once.
+            // Only for a new batch: one that is used again was scaled in place, with the statistics of its first use.
             if let Some(statistics) = self.statistics.take() {
                 self.learning.normalise_with(&statistics);
             }
@@ -226,20 +226,20 @@ impl<'a> Learner<'a> {
     /// What only the leader does after an update: count it, and publish when it is time.
     fn lead(&mut self, metrics: &Tally) {
         self.count_updates();
-        // Counted from where batches begin, so that what one has taught is published with the last update from it.
+        // Counted from where the source began a new batch: an interval that divides the updates from a batch ends with the last of them.
         if (self.updates - self.began_anew_at).is_multiple_of(self.run.config.learner.publish_interval_updates) {
             self.publish_parameters();
         }
         if self.updates.is_multiple_of(SNAPSHOT_INTERVAL_UPDATES) {
             self.publish_state(self.view);
         }
-        self.reports.add(metrics, self.updates, self.laps.now_ns());
+        self.reports.add(metrics, self.updates, self.laps.last_lap_at_ns());
     }
 
     /// Publish the newest parameters and state, and report the last updates, so that nothing of an orderly end is lost.
     pub fn leave(&mut self) {
         if self.leads() {
-            self.reports.push(self.laps.now_ns());
+            self.reports.push(self.laps.last_lap_at_ns());
             self.publish_parameters();
             self.publish_state(self.view);
         }
@@ -264,7 +264,7 @@ pub fn run(run: &Run<'_>) -> Result<(), RoleError> {
         while !run.is_over() {
             match learner.update()? {
                 UpdateResult::RunEnded => break,
-                // What was to be had, others took: they need the core more.
+                // Other learners took the rows first. Sleep, so that they have the core.
                 UpdateResult::NoBatch => thread::sleep(PAUSE),
                 UpdateResult::Updated | UpdateResult::ViewChanged => {}
             }

@@ -1,34 +1,45 @@
 //! The supervisor: plans, allocates, forks, watches, repairs, records. Single-threaded, never runs a tensor operation,
 //! takes no lock that a child can hold.
 
-mod attachments;
-mod binding;
-mod checkpoint_writer;
-mod child;
-mod core_times;
-mod fitting;
-mod hang;
-mod helper;
-mod keeper;
-mod leaving;
-mod neighbours;
-mod observe;
+// Before a run: its configuration becomes a plan of processes, cores and bytes, and what can be tried is tried.
+mod neighbours; // cores that other runs are bound to
 mod plan;
 mod preflight;
 mod prepared;
+mod remarks; // what can run, and is hardly meant so
+mod resumption; // a run that goes on from a checkpoint, or in memory
+mod starting_point; // the checkpoint of another run that a new one begins with
+
+// A run under way.
+mod attachments; // actors and guests from outside
+mod child; // what a forked process does, from its first instruction to its exit code
+mod core_times;
+mod observe; // counters, added up into a snapshot
+mod session; // the loop, with a file for each of its concerns
+mod slots; // who gets which place in the process table
+
+// Fitting a run to the machine.
+mod fitting;
+mod windows;
+
+// Watching.
+mod binding; // whether bound processes are better left to the kernel by now
+mod hang; // a process that gives no sign of life
+mod leaving; // processes that do not leave at the end of a run
+mod standstill; // a run in which nothing advances, although every process gives signs of life
+mod watch; // who has died, and when its replacement starts
+
+// What a run keeps, and what a helper finds out beside it: a child that does one thing and tells what came of it.
+mod checkpoint_writer;
+mod helper;
 mod products_limit;
 mod record;
-mod remarks;
-mod resumption;
-mod salvage;
-mod sentinel;
-mod session;
-mod slots;
-mod standstill;
-mod starting_point;
-mod watch;
 mod weights;
-mod windows;
+
+// After a supervisor was killed.
+mod keeper; // offers the run, which stays in memory, until it is adopted or on the disk
+mod salvage; // writes one more checkpoint
+mod sentinel; // outlives the supervisor, and removes what is left
 
 pub use neighbours::Neighbour;
 pub use plan::{Plan, PlanError};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::machine::affinity::cores_bound_by;
 use crate::machine::cores::core_list;
-use crate::machine::neighbours::cores_bound_by;
 use crate::rendezvous::{Liveliness, Registry};
 
 /// A living run with processes that are bound to cores.

@@ -180,7 +180,7 @@ impl Prepared {
         if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
             folder.clone_into(&mut self.loaded.config.run.folder);
         }
-        // Others write a killed run to the disk meanwhile, and nobody trains.
+        // This may have waited until a killed run was written to the disk. That is no time of the new run.
         self.started += asked.elapsed();
         Ok(found)
     }

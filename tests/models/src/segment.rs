@@ -6,8 +6,6 @@ mod board;
 pub mod control;
 #[path = "../../../src/segment/counters.rs"]
 pub mod counters;
-#[path = "../../../src/segment/define.rs"]
-pub(crate) mod define;
 #[path = "../../../src/segment/description.rs"]
 pub mod description;
 #[path = "../../../src/segment/error.rs"]
@@ -24,8 +22,10 @@ pub mod layout;
 pub mod membership;
 #[path = "../../../src/segment/metrics.rs"]
 pub mod metrics;
-#[path = "../../../src/segment/named.rs"]
-mod named;
+#[path = "../../../src/segment/named_enum.rs"]
+pub(crate) mod named_enum;
+#[path = "../../../src/segment/named_process.rs"]
+mod named_process;
 #[path = "../../../src/segment/pictures.rs"]
 pub mod pictures;
 #[path = "../../../src/segment/pidfd.rs"]
@@ -68,7 +68,7 @@ pub mod system {
 
 pub use error::SegmentError;
 pub use layout::{Layout, Region, SegmentSizes};
-pub use named::NamedProcess;
+pub use named_process::NamedProcess;
 
 use crate::sync::{AtomicU32, AtomicU64};
 use control::Control;

@@ -229,7 +229,7 @@ impl Session {
         } else {
             None
         };
-        // Only now: a goal that was confirmed before the other reasons came is known by now, and counts.
+        // Last: a goal that was confirmed before another reason came is known by now, and wins over it.
         self.receive_evaluations();
         if let Some(reason) = found {
             self.reason.get_or_insert(reason);

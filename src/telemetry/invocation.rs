@@ -1,5 +1,5 @@
-//! The commands that play what a run has learned, that go on with it and that train more, as whoever started the run
-//! can type them in the same folder.
+//! How this program was started, and so the commands that play what a run has learned, that go on with it and that
+//! train more, as whoever started the run can type them in the same folder.
 
 use std::env;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ const RESUME: &str = "resume";
 
 /// How this program was started.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(crate) struct Invocation {
     /// What was typed for the program.
     typed: PathBuf,
     /// Path of the program's file.
@@ -33,7 +33,7 @@ pub(crate) struct Program {
     working_directory: PathBuf,
 }
 
-impl Program {
+impl Invocation {
     /// How this process was started.
     pub(crate) fn current() -> Self {
         let host = Host::of_this_process();
@@ -154,8 +154,8 @@ fn features(all: &[(&str, bool)]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn program(typed: &str, executable: &Path, working_directory: &Path) -> Program {
-        Program {
+    fn invocation(typed: &str, executable: &Path, working_directory: &Path) -> Invocation {
+        Invocation {
             typed: typed.into(),
             executable: executable.into(),
             hosted: None,
@@ -170,7 +170,7 @@ mod tests {
         let programs = folder.path().join("target/release");
         std::fs::create_dir_all(&programs).unwrap();
         let supervisor = programs.join("supervisor");
-        let play = |typed: &str| program(typed, &supervisor, folder.path()).play(Path::new("runs/a run"));
+        let play = |typed: &str| invocation(typed, &supervisor, folder.path()).play(Path::new("runs/a run"));
         assert_eq!(play("supervisor"), None, "the player is not there");
         std::fs::write(programs.join(PLAY), "").unwrap();
         assert_eq!(play("supervisor").unwrap(), "evaluate 'runs/a run'");
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(play("./target/release/supervisor").unwrap(), "./target/release/evaluate 'runs/a run'");
         let installed = programs.join(PLAY).display().to_string();
         assert_eq!(play("elsewhere/link").unwrap(), format!("{installed} 'runs/a run'"), "a link to the program has no such neighbour");
-        let in_its_folder = program("supervisor", &supervisor, folder.path()).play(folder.path());
+        let in_its_folder = invocation("supervisor", &supervisor, folder.path()).play(folder.path());
         assert_eq!(in_its_folder.unwrap(), "evaluate .", "where the working directory is the folder of the run");
     }
 
@@ -189,10 +189,10 @@ mod tests {
         std::fs::create_dir_all(&programs).unwrap();
         let shoal = programs.join("shoal");
         std::fs::write(&shoal, "").unwrap();
-        let play = |typed: &str| program(typed, &shoal, folder.path()).play(Path::new("runs/one")).unwrap();
+        let play = |typed: &str| invocation(typed, &shoal, folder.path()).play(Path::new("runs/one")).unwrap();
         assert_eq!(play("shoal"), "shoal evaluate runs/one");
         assert_eq!(play("target/release/shoal"), "target/release/shoal evaluate runs/one");
-        let mut through = program("target/debug/shoal", &shoal, folder.path());
+        let mut through = invocation("target/debug/shoal", &shoal, folder.path());
         through.workspace = Some(folder.path().into());
         assert!(through.play(Path::new("runs/one")).unwrap().ends_with("--bin shoal -- evaluate runs/one"));
     }
@@ -209,9 +209,9 @@ mod tests {
         assert_eq!(workspace(Path::new("/another/xtask")), None, "somebody else's program that started this one");
         let root = Path::new("/shoal");
         let through = |executable: &str, here: &str| {
-            let mut program = program("target/release/supervisor", Path::new(executable), Path::new(here));
-            program.workspace = Some(root.into());
-            program.play(&root.join("runs/one")).unwrap()
+            let mut invocation = invocation("target/release/supervisor", Path::new(executable), Path::new(here));
+            invocation.workspace = Some(root.into());
+            invocation.play(&root.join("runs/one")).unwrap()
         };
         let here = through("/shoal/target/release/supervisor", "/shoal");
         assert!(here.starts_with("cargo run --release ") && here.ends_with("--bin evaluate -- runs/one"), "{here}");

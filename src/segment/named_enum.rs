@@ -2,7 +2,7 @@
 
 /// Declares an enum whose variants have names. The segment stores a variant as its number, which is its place in the
 /// list, or as its name.
-macro_rules! named {
+macro_rules! named_enum {
     (
         $(#[$of_enum:meta])*
         pub enum $name:ident { $( $(#[$of_variant:meta])* $variant:ident = $word:literal, )+ }
@@ -24,7 +24,7 @@ macro_rules! named {
     };
 }
 
-pub(crate) use named;
+pub(crate) use named_enum;
 
 /// The one of `all` that has this number.
 pub(super) fn numbered<T: Copy>(all: &[T], number: u64) -> Option<T> {
