@@ -203,8 +203,9 @@ fn videos_are_kept_in_the_order_in_which_they_came_though_the_clock_was_set_back
 #[test]
 fn videos_of_a_run_whose_folder_was_moved_go_there_and_take_the_places_of_the_old_ones() {
     let mut run = showing(&["visualizer.video_interval_s=0.001", "visualizer.keep_videos=2"]);
-    run.wait_until("three videos", || videos(&run.run_folder()).len() >= 3);
-    let old = run.run_folder().canonicalize().unwrap();
+    let latest = run.run_folder();
+    run.wait_until("three videos", || videos(&latest).len() >= 3);
+    let old = latest.canonicalize().unwrap();
     let moved = run.move_folder("archive");
     let before = videos(&moved);
     let newer = || videos(&moved).iter().filter(|video| !before.contains(video)).count();
