@@ -233,8 +233,8 @@ impl Observer {
             inference_s: seconds(segment.processes().total(Counter::InferenceNs)),
             insert_s: seconds(segment.processes().total(Counter::InsertNs)),
             limiter_wait_s: seconds(waited(segment, |role| role != Some(Role::Learner))),
-            processor_s: self.core_times.actors.running.as_secs_f64(),
-            core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
+            processor_s: self.core_times.used.actors.running.as_secs_f64(),
+            core_wait_s: self.core_times.used.actors.waiting.as_secs_f64(),
         }
     }
 
@@ -246,8 +246,8 @@ impl Observer {
             exchange_s: seconds(segment.processes().total(Counter::ExchangeNs)),
             publish_s: seconds(segment.processes().total(Counter::PublishNs)),
             limiter_wait_s: seconds(waited(segment, |role| role == Some(Role::Learner))),
-            processor_s: self.core_times.learners.running.as_secs_f64(),
-            core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
+            processor_s: self.core_times.used.learners.running.as_secs_f64(),
+            core_wait_s: self.core_times.used.learners.waiting.as_secs_f64(),
         }
     }
 
