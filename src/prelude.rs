@@ -91,7 +91,7 @@ pub use rand::RngExt;
 pub use crate::algorithms::registry::Declaration;
 pub use crate::algorithms::{
     ActionMut, Algorithm, AlgorithmError, GRADIENT_NORM, LOSS, Learning, Policy, Q_MEAN, Random, Sizes, StateReader, StateWriter, Trained,
-    WithTarget, bootstrap, discrete_actions, take_weighted_mean,
+    WithTarget, bootstrap, discrete_actions, greedy, take_weighted_mean,
 };
 pub use crate::catalogue::{Catalogue, CatalogueError};
 pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};

@@ -87,8 +87,8 @@ impl RunName {
         let folder = word(path);
         Err(match record.finished {
             Some(finished) => RunNameError::Ended { folder, reason: finished.headline().into() },
-            None if record.has_lost_its_supervisor() => RunNameError::Killed { folder, pid },
-            None => RunNameError::Unannounced { folder, pid },
+            None if record.is_under_way() => RunNameError::Unannounced { folder, pid },
+            None => RunNameError::Killed { folder, pid },
         })
     }
 }

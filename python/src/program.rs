@@ -62,7 +62,7 @@ pub(crate) fn goes_on(py: Python<'_>, folder: PathBuf) -> PyResult<bool> {
     // was started with another XDG_RUNTIME_DIR is in another one.
     let lives = match Registry::existing().and_then(|registry| announced(&registry, &found, &record)) {
         Some(entry) => entry.state == Liveliness::Running,
-        None => record.finished.is_none() && !record.has_lost_its_supervisor(),
+        None => record.is_under_way(),
     };
     // Read once more: the run may have noted its end since.
     if lives || record.finished.is_some() || read()?.finished.is_some() {

@@ -10,6 +10,7 @@ use rand::RngExt;
 
 use super::{AlgorithmError, Random};
 use crate::environments::{ActionSpace, Actions, EnvironmentSpec};
+use crate::experience::Choice;
 
 /// The actions of all environments of a process.
 #[derive(Debug, Clone)]
@@ -46,6 +47,16 @@ pub enum ActionMut<'a> {
     Discrete(&'a mut i32),
     /// A value for every element; what lies beyond [-1, 1] is cut off for the environment.
     Continuous(&'a mut [f32]),
+}
+
+impl ActionMut<'_> {
+    /// Choose action number `index` of discrete actions with these `values`.
+    pub fn choose(self, index: usize, values: &[f32]) -> Choice {
+        if let Self::Discrete(action) = self {
+            *action = i32::try_from(index).unwrap_or(0);
+        }
+        Choice::of_value(values[index])
+    }
 }
 
 impl ActionBatch {
@@ -150,7 +161,7 @@ pub(super) fn check_bounds(algorithm: &'static str, environment: &EnvironmentSpe
 }
 
 /// Index of the largest value; the first of equals.
-pub(super) fn greedy(values: &[f32]) -> usize {
+pub fn greedy(values: &[f32]) -> usize {
     let mut best = 0;
     for (index, value) in values.iter().enumerate() {
         if *value > values[best] {

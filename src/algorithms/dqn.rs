@@ -105,24 +105,16 @@ impl Policy for EpsilonGreedyPolicy {
         if exploration > 0.0 && random.random::<f32>() < exploration {
             return self.choose_randomly(outputs, random, action);
         }
-        take(greedy(outputs), outputs, action)
+        action.choose(greedy(outputs), outputs)
     }
 
     fn choose_randomly(&self, outputs: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
-        take(random.random_range(0..outputs.len()), outputs, action)
+        action.choose(random.random_range(0..outputs.len()), outputs)
     }
 
     fn state_value(&self, outputs: &[f32]) -> f32 {
         outputs[greedy(outputs)]
     }
-}
-
-/// Take the action with this index.
-fn take(index: usize, outputs: &[f32], action: ActionMut<'_>) -> Choice {
-    if let ActionMut::Discrete(action) = action {
-        *action = i32::try_from(index).unwrap_or(0);
-    }
-    Choice::of_value(outputs[index])
 }
 
 /// The learner's side of DQN.

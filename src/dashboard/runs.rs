@@ -231,8 +231,8 @@ impl Runs {
             Some(Entry { state: Liveliness::Running, .. }) => State::Running,
             _ if record.finished.is_some() => State::Ended,
             _ if is_kept(folder) => State::Kept,
-            _ if record.has_lost_its_supervisor() => State::Killed,
-            _ => State::Unannounced,
+            _ if record.is_under_way() => State::Unannounced,
+            _ => State::Killed,
         }
     }
 

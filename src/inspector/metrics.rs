@@ -40,8 +40,8 @@ impl MetricReport {
             });
         }
         let known = described.iter().zip(amounts).filter_map(|(metric, amount)| Some((metric, amount.known(metric.accumulation)?)));
-        let of_gpus = gpus.total().into_iter().flat_map(|(busy_share, memory_bytes)| {
-            [("gpu_busy_share", busy_share), ("gpu_memory_bytes", memory_bytes as f64)]
+        let of_gpus = gpus.total().into_iter().flat_map(|load| {
+            [("gpu_busy_share", load.busy_share), ("gpu_memory_bytes", load.memory_bytes as f64)]
                 .map(|(name, value)| Self { name: name.into(), value })
         });
         known.map(|(metric, value)| Self { name: printable(&metric.name), value }).chain(of_gpus).collect()

@@ -22,8 +22,8 @@ pub(super) struct Insertion {
 }
 
 impl Insertion {
-    /// Move everything staged in `area` into the store in the name of `owner`, at most `most` transitions per
-    /// operation, and empty the area. Returns how many transitions were moved.
+    /// Move everything staged in `area` into the store in the name of `owner`, and empty the area. Returns how many
+    /// transitions were moved.
     ///
     /// `announce` is called before each operation; what it returns is dropped after it. `moved` is called after each
     /// operation, with the transitions of that operation in `self`.
@@ -31,7 +31,6 @@ impl Insertion {
         &mut self,
         view: &ReplayView<'_>,
         area: StagingArea<'_>,
-        most: usize,
         owner: usize,
         mut announce: impl FnMut() -> G,
         mut moved: impl FnMut(&Self),
@@ -39,7 +38,7 @@ impl Insertion {
         let (committed, first) = area.progress();
         let mut flushed = first;
         while flushed < committed {
-            let until = committed.min(flushed + most);
+            let until = committed.min(flushed + view.chunk);
             let operation = announce();
             self.insert(view, area, flushed..until, owner);
             flushed = until;

@@ -119,19 +119,16 @@ pub fn rebuild_sums(segment: &Segment) -> Result<bool, Vec<usize>> {
 struct Repairing<'a> {
     view: ReplayView<'a>,
     owner: usize,
-    /// Most transitions that are moved at once.
-    chunk: usize,
     work: Insertion,
 }
 
 impl<'a> Repairing<'a> {
     fn new(segment: &'a Segment, schema: Schema, owner: usize) -> Self {
-        let chunk = segment.layout().sizes().chunk();
-        Self { view: ReplayView::new(segment, schema), owner, chunk, work: Insertion::default() }
+        Self { view: ReplayView::new(segment, schema), owner, work: Insertion::default() }
     }
 
     fn flush(&mut self, area: StagingArea<'_>) -> usize {
-        self.work.flush(&self.view, area, self.chunk, self.owner, || (), |_| ())
+        self.work.flush(&self.view, area, self.owner, || (), |_| ())
     }
 
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.

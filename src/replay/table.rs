@@ -114,12 +114,10 @@ impl<'a> Replay<'a> {
     /// that it moved, in order.
     pub fn flush_with(&mut self, area: StagingArea<'_>, mut moved: impl FnMut(&[(usize, u64)])) -> usize {
         let Self { hold, scratch } = self;
-        let most = hold.segment.layout().sizes().chunk();
         let owner = hold.process.index();
         scratch.insertion.flush(
             &hold.view,
             area,
-            most,
             owner,
             || hold.announce(),
             |insertion| {

@@ -15,6 +15,8 @@ pub struct ReplayView<'a> {
     pub(super) control: Control<'a>,
     pub(super) reader: Reader<'a>,
     pub(super) tree: Option<SumTree<'a>>,
+    /// Most transitions that one operation may move.
+    pub(super) chunk: usize,
 }
 
 impl<'a> ReplayView<'a> {
@@ -23,9 +25,10 @@ impl<'a> ReplayView<'a> {
     /// # Panics
     /// When the rows of the segment have no room for the schema.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        let room = segment.layout().sizes().transition_words;
+        let sizes = segment.layout().sizes();
+        let room = sizes.transition_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
-        Self { control: segment.control(), reader: Reader::new(segment, schema), tree: SumTree::of(segment) }
+        Self { control: segment.control(), reader: Reader::new(segment, schema), tree: SumTree::of(segment), chunk: sizes.chunk() }
     }
 
     /// Fields of a transition.

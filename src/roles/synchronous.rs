@@ -12,7 +12,7 @@ use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
 use super::learner::{Learner, UpdateResult};
 use super::run::{RoleError, Run};
-use crate::config::Rows;
+use crate::config::{Config, Rows};
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
@@ -55,40 +55,14 @@ fn train(run: &Run<'_>, folder: &RunFolder, unconfirmed: u64, reports: &IpcSende
         // The policy that is learned draws from the first step on: its probabilities count.
         learner.join()?;
     }
-    let began = run.env_steps();
-    let next_multiple = |interval: u64| (began / interval + 1) * interval;
-    let interval = run.config.evaluator.synchronous_interval_steps;
-    let mut next_evaluation = next_multiple(interval);
-    // A checkpoint gives up unfinished fragments, so it waits for whole ones, or for the end. Otherwise a run with intervals shorter
-    // than fragments would never complete any.
-    let unit = match run.config.rows() {
-        Rows::Fragments => (run.config.actor.environments * run.config.fragments.length_steps) as u64,
-        Rows::Transitions => 1,
-    };
-    let end = run.config.run.stop_env_steps;
-    let checkpoint = run.config.checkpoint.synchronous_interval_steps.map(|interval| {
-        let due = next_multiple(interval);
-        let with_whole_fragments = began + (due - began).next_multiple_of(unit);
-        if due <= end { with_whole_fragments.min(end) } else { with_whole_fragments }
-    });
-    while run.env_steps() < end && !run.is_over() {
+    let mut schedule = Schedule::new(run.config, run.env_steps());
+    while run.env_steps() < schedule.end && !run.is_over() {
         actor.step()?;
-        let checkpoint_is_due = checkpoint.is_some_and(|checkpoint| run.env_steps() >= checkpoint);
-        // Without a ratio to hold, one update follows each step of the environments. A checkpoint gives up batches of fragments with the
-        // updates that they have left, so these are made before.
-        let is_free = run.algorithm.experience().limiter().samples_per_insert.is_none();
-        let uses_batches_up = checkpoint_is_due && run.config.rows() == Rows::Fragments;
-        while learner.may_update() {
-            if learner.update()? != UpdateResult::Updated || (is_free && !uses_batches_up) || run.is_over() {
-                break;
-            }
-        }
-        // What is learned in the end is evaluated below, once it is published for the last time.
-        if run.env_steps() >= next_evaluation
-            && run.env_steps() < end
+        let checkpoint_is_due = schedule.checkpoint_is_due(run.env_steps());
+        learn(run, &mut learner, checkpoint_is_due)?;
+        if schedule.evaluation_is_due(run.env_steps())
             && let Some(evaluator) = &mut evaluator
         {
-            next_evaluation += interval;
             learner.leave();
             if evaluator.evaluate(reports, || !run.is_over())? {
                 evaluator.leave()?;
@@ -115,6 +89,65 @@ fn train(run: &Run<'_>, folder: &RunFolder, unconfirmed: u64, reports: &IpcSende
     Ok(End::OfRun)
 }
 
+/// Make the updates that follow a step of the environments.
+fn learn(run: &Run<'_>, learner: &mut Learner<'_>, checkpoint_is_due: bool) -> Result<(), RoleError> {
+    // Without a ratio to hold, it is one. A checkpoint gives up batches of fragments with the updates that they have left, so these are
+    // made before.
+    let is_free = run.algorithm.experience().limiter().samples_per_insert.is_none();
+    let uses_batches_up = checkpoint_is_due && run.config.rows() == Rows::Fragments;
+    while learner.may_update() {
+        if learner.update()? != UpdateResult::Updated || (is_free && !uses_batches_up) || run.is_over() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The environment steps with which something is due in a stretch of training.
+struct Schedule {
+    next_evaluation: u64,
+    evaluation_interval: u64,
+    /// The checkpoint that ends the stretch.
+    checkpoint: Option<u64>,
+    /// The end of the run.
+    end: u64,
+}
+
+impl Schedule {
+    /// The schedule of a stretch that begins after `began` steps.
+    fn new(config: &Config, began: u64) -> Self {
+        let next_multiple = |interval: u64| (began / interval + 1) * interval;
+        let evaluation_interval = config.evaluator.synchronous_interval_steps;
+        // A checkpoint gives up unfinished fragments, so it waits for whole ones, or for the end. Otherwise a run with intervals shorter
+        // than fragments would never complete any.
+        let unit = match config.rows() {
+            Rows::Fragments => (config.actor.environments * config.fragments.length_steps) as u64,
+            Rows::Transitions => 1,
+        };
+        let end = config.run.stop_env_steps;
+        let checkpoint = config.checkpoint.synchronous_interval_steps.map(|interval| {
+            let due = next_multiple(interval);
+            let with_whole_fragments = began + (due - began).next_multiple_of(unit);
+            if due <= end { with_whole_fragments.min(end) } else { with_whole_fragments }
+        });
+        Self { next_evaluation: next_multiple(evaluation_interval), evaluation_interval, checkpoint, end }
+    }
+
+    fn checkpoint_is_due(&self, env_steps: u64) -> bool {
+        self.checkpoint.is_some_and(|checkpoint| env_steps >= checkpoint)
+    }
+
+    /// Whether an evaluation is due, which is asked once: the next one is due an interval later. What is learned in the end is evaluated
+    /// after the stretch, once it is published for the last time.
+    fn evaluation_is_due(&mut self, env_steps: u64) -> bool {
+        let is_due = (self.next_evaluation..self.end).contains(&env_steps);
+        if is_due {
+            self.next_evaluation += self.evaluation_interval;
+        }
+        is_due
+    }
+}
+
 /// Let the supervisor write a checkpoint of this moment.
 fn wait_for_checkpoint(run: &Run<'_>) {
     let wanted = run.control().checkpoint_wanted();
@@ -123,5 +156,39 @@ fn wait_for_checkpoint(run: &Run<'_>) {
     while wanted.load(Ordering::Acquire) != 0 && !run.is_over() {
         run.process.enter(Phase::Idle);
         std::thread::sleep(CHECKPOINT_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schedule from `began` to 1,000 steps, of two environments with fragments of 8 steps if the algorithm is PPO.
+    fn schedule(algorithm: &str, began: u64, checkpoint_interval: u64) -> Schedule {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.algorithm.name = algorithm.into();
+        (config.actor.environments, config.fragments.length_steps, config.run.stop_env_steps) = (2, 8, 1_000);
+        config.checkpoint.synchronous_interval_steps = Some(checkpoint_interval);
+        config.evaluator.synchronous_interval_steps = 400;
+        Schedule::new(&config, began)
+    }
+
+    #[test]
+    fn a_checkpoint_of_fragments_waits_for_whole_ones_and_not_beyond_the_end() {
+        let due = |algorithm, began, interval| schedule(algorithm, began, interval).checkpoint.unwrap();
+        assert_eq!([due("dqn", 0, 100), due("dqn", 100, 100), due("dqn", 102, 100)], [100, 200, 200]);
+        assert_eq!([due("ppo", 0, 100), due("ppo", 112, 100), due("ppo", 0, 3)], [112, 208, 16]);
+        assert_eq!([due("ppo", 0, 999), due("ppo", 0, 1_001)], [1_000, 1_008]);
+        let schedule = schedule("dqn", 0, 100);
+        assert_eq!([99, 100, 102].map(|env_steps| schedule.checkpoint_is_due(env_steps)), [false, true, true]);
+    }
+
+    #[test]
+    fn each_evaluation_is_due_once_and_none_at_the_end() {
+        let mut whole = schedule("dqn", 0, 100);
+        let due = |schedule: &mut Schedule| (0..=1_000).filter(|&env_steps| schedule.evaluation_is_due(env_steps)).collect::<Vec<_>>();
+        assert_eq!(due(&mut whole), [400, 800]);
+        assert_eq!(due(&mut schedule("dqn", 600, 100)), [800]);
+        assert!(!schedule("dqn", 800, 100).evaluation_is_due(1_000));
     }
 }

@@ -106,7 +106,7 @@ fn stopped(ended: &Ended, record: Option<&RunRecord>) -> String {
     match (record, &ended.outcome) {
         (Some(RunRecord { finished: Some(finished), .. }), _) => finished.headline().to_owned(),
         // Another supervisor has gone on with the run.
-        (Some(record), _) if !record.has_lost_its_supervisor() => "goes on".to_owned(),
+        (Some(record), _) if record.is_under_way() => "goes on".to_owned(),
         (_, Outcome::NotStarted(reason)) => format!("not started: {reason}"),
         (_, Outcome::Interrupted) => "interrupted".to_owned(),
         (_, Outcome::Killed(signal)) => format!("killed by {signal}"),

@@ -6,21 +6,35 @@ use serde::Serialize;
 
 use super::share;
 
-/// Seconds of processor time of each kind of process, or cores.
+/// What each kind of process has of something; a number is of seconds of processor time, or of cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct ByKind {
+pub struct ByKind<T = f64> {
     /// Of all learners.
-    pub learners: f64,
+    pub learners: T,
     /// Of all actors, attached ones included.
-    pub actors: f64,
+    pub actors: T,
     /// Of the synchronous trainer, which does everything in turn and cannot be divided.
-    pub trainer: f64,
+    pub trainer: T,
     /// Of the evaluator.
-    pub evaluator: f64,
+    pub evaluator: T,
     /// Of the visualizer.
-    pub visualizer: f64,
+    pub visualizer: T,
     /// Of the supervisor, which is no part of what a run uses.
-    pub supervisor: f64,
+    pub supervisor: T,
+}
+
+impl<T> ByKind<T> {
+    /// What `of` makes of each.
+    pub fn map<U>(self, of: impl Fn(T) -> U) -> ByKind<U> {
+        ByKind {
+            learners: of(self.learners),
+            actors: of(self.actors),
+            trainer: of(self.trainer),
+            evaluator: of(self.evaluator),
+            visualizer: of(self.visualizer),
+            supervisor: of(self.supervisor),
+        }
+    }
 }
 
 impl ByKind {
@@ -75,14 +89,7 @@ impl Div<f64> for ByKind {
 
     /// Every amount as a share of `whole`; 0 if there is no whole.
     fn div(self, whole: f64) -> Self {
-        Self {
-            learners: share(self.learners, whole),
-            actors: share(self.actors, whole),
-            trainer: share(self.trainer, whole),
-            evaluator: share(self.evaluator, whole),
-            visualizer: share(self.visualizer, whole),
-            supervisor: share(self.supervisor, whole),
-        }
+        self.map(|amount| share(amount, whole))
     }
 }
 

@@ -72,6 +72,11 @@ impl RunRecord {
         has_exited(self.supervisor_pid, self.supervisor_start_ticks)
     }
 
+    /// Whether the run goes on, as far as this process can see: it noted no end, and its supervisor has not exited.
+    pub fn is_under_way(&self) -> bool {
+        self.finished.is_none() && !self.has_lost_its_supervisor()
+    }
+
     /// Whether processes share the memory of the run: its own, or those that a killed supervisor has left. The last of
     /// these is the sentinel, which leaves when it has saved what was there.
     pub fn has_members(&self) -> bool {

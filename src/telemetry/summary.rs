@@ -151,9 +151,11 @@ pub struct Summary {
     /// Share of the time of all the machine's cores that any program computed in training; `None` if the kernel does
     /// not say.
     pub machine_busy_share: Option<f64>,
-    /// Share of the newest moment in which the learners' GPUs computed, and the bytes that are taken of their memory;
-    /// `None` if learners use no GPU.
-    pub gpu: Option<(f64, u64)>,
+    /// Share of the newest moment in which the learners' GPUs computed, mean over the GPUs; `None` if learners use no
+    /// GPU.
+    pub gpu_busy_share: Option<f64>,
+    /// Bytes that are taken of the memory of these GPUs, all together.
+    pub gpu_memory_bytes: Option<u64>,
     /// What networks computed in training as a share of what the cores could; `None` if that was not measured.
     pub limit_share: Option<f64>,
     /// Training episodes finished.
@@ -237,7 +239,7 @@ impl fmt::Display for Summary {
         line("updates", format!("{} ({updates_per_s}/s), {} samples/s", grouped(self.updates), short(self.learned_per_s)))?;
         let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {} busy", percent(share)));
         line("cores", format!("{:.2} used on average{}{busy}", self.cores_used, self.cores_by_kind.in_parentheses(2)))?;
-        if let Some((busy_share, memory_bytes)) = self.gpu {
+        if let Some((busy_share, memory_bytes)) = self.gpu_busy_share.zip(self.gpu_memory_bytes) {
             line("GPU", format!("{} busy lately, {} of its memory taken", percent(busy_share), BinaryBytes(memory_bytes)))?;
         }
         if let Some(share) = self.limit_share {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shoal::config::Config;
 use shoal::metrics::Metric;
-use shoal::telemetry::{ActorTime, ByKind, Effort, LearnerTime, Metrics, Snapshot, fault_of};
+use shoal::telemetry::{ActorTime, ByKind, Effort, LearnerTime, Metrics, Snapshot, StopReason, fault_of};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
 
@@ -131,6 +131,10 @@ fn the_page_of_metrics_names_everything_that_is_written_and_nothing_else() {
     // The first two events are the file's version and the hyper-parameters.
     let events = read_events(&sinks.folder().events());
     assert_named("TensorBoard", events[2..].iter().flat_map(|event| scalars(event).into_keys().map(String::from).collect::<Vec<_>>()));
+    let folder = sinks.folder().clone();
+    sinks.finish(StopReason::Interrupted, &everything());
+    let summary = folder.record().unwrap().finished.unwrap().summary;
+    assert_named("`run.json`", summary.as_object().unwrap().keys().cloned());
 }
 
 #[test]

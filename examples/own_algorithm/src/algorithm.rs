@@ -77,14 +77,9 @@ impl Algorithm for ExpectedSarsa {
     }
 }
 
-/// Index of the largest value.
-fn best(values: &[f32]) -> usize {
-    (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0)
-}
-
 /// Mean value of what a policy does that acts at random with probability `epsilon`.
 fn expected(values: &[f32], epsilon: f32) -> f32 {
-    (1.0 - epsilon) * values[best(values)] + epsilon * values.iter().sum::<f32>() / values.len() as f32
+    (1.0 - epsilon) * values[greedy(values)] + epsilon * values.iter().sum::<f32>() / values.len() as f32
 }
 
 /// What an actor or the evaluator acts with.
@@ -93,24 +88,20 @@ struct EpsilonGreedy {
     epsilon: f32,
 }
 
-fn take(index: usize, values: &[f32], action: ActionMut<'_>) -> Choice {
-    if let ActionMut::Discrete(action) = action {
-        *action = index as i32;
-    }
-    Choice::of_value(values[index])
-}
-
 impl Policy for EpsilonGreedy {
     fn network(&mut self) -> &mut dyn Network {
         &mut *self.network
     }
 
     fn choose(&self, values: &[f32], exploration: f32, random: &mut Random, action: ActionMut<'_>) -> Choice {
-        if random.random::<f32>() < exploration { self.choose_randomly(values, random, action) } else { take(best(values), values, action) }
+        if random.random::<f32>() < exploration {
+            return self.choose_randomly(values, random, action);
+        }
+        action.choose(greedy(values), values)
     }
 
     fn choose_randomly(&self, values: &[f32], random: &mut Random, action: ActionMut<'_>) -> Choice {
-        take(random.random_range(0..values.len()), values, action)
+        action.choose(random.random_range(0..values.len()), values)
     }
 
     fn state_value(&self, values: &[f32]) -> f32 {

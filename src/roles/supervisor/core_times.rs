@@ -12,18 +12,8 @@ use crate::telemetry::ByKind;
 pub(super) struct CoreTimes {
     slots: Vec<Reading>,
     looked_at: Instant,
-    /// Of all actors.
-    pub(super) actors: CoreTime,
-    /// Of all learners.
-    pub(super) learners: CoreTime,
-    /// Of the process that does everything in turn.
-    trainer: CoreTime,
-    /// Of the evaluator.
-    evaluator: CoreTime,
-    /// Of the visualizer.
-    visualizer: CoreTime,
-    /// Of the supervisor, which is this process and has no slot.
-    supervisor: CoreTime,
+    /// Of each kind of process. The supervisor is this process and has no slot.
+    pub(super) used: ByKind<CoreTime>,
     /// What the supervisor had used when these times began: to restore a run may have taken seconds, which are no part of it.
     supervisor_before: CoreTime,
 }
@@ -40,16 +30,10 @@ struct Reading {
 impl CoreTimes {
     /// The times before the first look.
     pub(super) fn new() -> Self {
-        let none = CoreTime::default();
         Self {
             slots: Vec::new(),
             looked_at: Instant::now(),
-            actors: none,
-            learners: none,
-            trainer: none,
-            evaluator: none,
-            visualizer: none,
-            supervisor: none,
+            used: ByKind::default(),
             supervisor_before: CoreTime::of_process(std::process::id()).unwrap_or_default(),
         }
     }
@@ -59,7 +43,9 @@ impl CoreTimes {
     pub(super) fn read(&mut self, segment: &Segment) {
         let between = self.looked_at.elapsed();
         self.looked_at = Instant::now();
-        self.supervisor = CoreTime::of_process(std::process::id()).map_or(self.supervisor, |time| time - self.supervisor_before);
+        if let Some(time) = CoreTime::of_process(std::process::id()) {
+            self.used.supervisor = time - self.supervisor_before;
+        }
         self.slots.resize(segment.processes().len(), Reading::default());
         for (slot, last) in segment.processes().iter().zip(&mut self.slots) {
             let living = slot.state() == SlotState::Live;
@@ -73,11 +59,11 @@ impl CoreTimes {
             let used = time - before;
             *last = Reading { generation, time, core_wait: wait_share(used.waiting, between) };
             let total = match role {
-                Role::Actor | Role::AttachedActor => &mut self.actors,
-                Role::Learner => &mut self.learners,
-                Role::Synchronous => &mut self.trainer,
-                Role::Evaluator => &mut self.evaluator,
-                Role::Visualizer => &mut self.visualizer,
+                Role::Actor | Role::AttachedActor => &mut self.used.actors,
+                Role::Learner => &mut self.used.learners,
+                Role::Synchronous => &mut self.used.trainer,
+                Role::Evaluator => &mut self.used.evaluator,
+                Role::Visualizer => &mut self.used.visualizer,
                 // Guests are no part of the run.
                 Role::Participant | Role::Guest => continue,
             };
@@ -87,15 +73,7 @@ impl CoreTimes {
 
     /// Processor time of each kind of process, in seconds.
     pub(super) fn processor_s(&self) -> ByKind {
-        let seconds = |time: CoreTime| time.running.as_secs_f64();
-        ByKind {
-            learners: seconds(self.learners),
-            actors: seconds(self.actors),
-            trainer: seconds(self.trainer),
-            evaluator: seconds(self.evaluator),
-            visualizer: seconds(self.visualizer),
-            supervisor: seconds(self.supervisor),
-        }
+        self.used.map(|time| time.running.as_secs_f64())
     }
 
     /// Share of the time between the last two looks in which the owner of slot `slot` waited for a core.
@@ -129,7 +107,7 @@ mod tests {
         let segment = segment_with(Role::Visualizer);
         let mut times = CoreTimes::new();
         // This process is both. The kernel may count what it does later.
-        while times.supervisor.running.is_zero() || times.visualizer.running.is_zero() {
+        while times.used.supervisor.running.is_zero() || times.used.visualizer.running.is_zero() {
             times.read(&segment);
         }
         let ByKind { visualizer, supervisor, .. } = times.processor_s();
@@ -143,7 +121,7 @@ mod tests {
             let segment = segment_with(role);
             let mut times = CoreTimes::new();
             // The supervisor's time is of the same process. The kernel may count what it does later.
-            while times.supervisor.running.is_zero() {
+            while times.used.supervisor.running.is_zero() {
                 times.read(&segment);
             }
             let now = times.processor_s();
@@ -170,7 +148,7 @@ mod tests {
         let before = now();
         let mut times = CoreTimes::new();
         times.read(&segment);
-        assert!(times.supervisor.running <= (now() - before).running, "{times:?}");
+        assert!(times.used.supervisor.running <= (now() - before).running, "{times:?}");
     }
 
     #[test]

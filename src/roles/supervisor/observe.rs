@@ -157,6 +157,7 @@ impl Observer {
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let capacity = segment.layout().sizes().capacity as u64;
+        let gpus = self.gpus.total();
         let mut now = Snapshot {
             wall_s,
             training_s,
@@ -192,8 +193,8 @@ impl Observer {
             effort_in_training,
             products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
             restarts,
-            gpu_busy_share: self.gpus.total().map(|(busy_share, _)| busy_share),
-            gpu_memory_bytes: self.gpus.total().map(|(_, memory_bytes)| memory_bytes),
+            gpu_busy_share: gpus.map(|load| load.busy_share),
+            gpu_memory_bytes: gpus.map(|load| load.memory_bytes),
             metrics: self.metrics.into(),
             inserted_by_process: inserted_by_process(segment),
             ..self.last.clone()
@@ -232,8 +233,8 @@ impl Observer {
             inference_s: seconds(segment.processes().total(Counter::InferenceNs)),
             insert_s: seconds(segment.processes().total(Counter::InsertNs)),
             limiter_wait_s: seconds(waited(segment, |role| role != Some(Role::Learner))),
-            processor_s: self.core_times.actors.running.as_secs_f64(),
-            core_wait_s: self.core_times.actors.waiting.as_secs_f64(),
+            processor_s: self.core_times.used.actors.running.as_secs_f64(),
+            core_wait_s: self.core_times.used.actors.waiting.as_secs_f64(),
         }
     }
 
@@ -245,8 +246,8 @@ impl Observer {
             exchange_s: seconds(segment.processes().total(Counter::ExchangeNs)),
             publish_s: seconds(segment.processes().total(Counter::PublishNs)),
             limiter_wait_s: seconds(waited(segment, |role| role == Some(Role::Learner))),
-            processor_s: self.core_times.learners.running.as_secs_f64(),
-            core_wait_s: self.core_times.learners.waiting.as_secs_f64(),
+            processor_s: self.core_times.used.learners.running.as_secs_f64(),
+            core_wait_s: self.core_times.used.learners.waiting.as_secs_f64(),
         }
     }
 

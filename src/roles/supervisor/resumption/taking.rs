@@ -46,7 +46,7 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
             return Ok(kept);
         }
         let record = folder.record()?;
-        if record.finished.is_none() && !record.has_lost_its_supervisor() {
+        if record.is_under_way() {
             return Err(ResumeError::running(folder, &record));
         }
         if folder.take_deserted()? {
@@ -95,7 +95,7 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
     }
     // If the file system has no locks, only its process says whether the run is under way.
     let record = folder.record()?;
-    if !folder.is_locked() && record.finished.is_none() && !record.has_lost_its_supervisor() {
+    if !folder.is_locked() && record.is_under_way() {
         return Err(ResumeError::running(folder, &record));
     }
     Ok(())
