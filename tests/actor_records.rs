@@ -1,9 +1,10 @@
 //! What an actor writes into the replay is what happened in its environments, up to the ends of their episodes, how urgent a row is
 //! follows from its error, and how old its choice was is counted.
 
-mod scripted;
+mod support {
+    pub(crate) mod scripted;
+}
 
-use scripted::{ENVIRONMENTS, Happened, Observation, World, config};
 use shoal::config::Config;
 use shoal::config::schema::InitialPriority;
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated, is_truncated};
@@ -15,6 +16,7 @@ use shoal::segment::membership::Membership;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 use shoal::values::Values;
+use support::scripted::{ENVIRONMENTS, Happened, Observation, World, config};
 
 /// Steps of each environment: several episodes of every kind.
 const STEPS: usize = 40;

@@ -3,19 +3,21 @@
 //! PPO are in `policy_gradients.rs`.
 #![cfg(feature = "torch")]
 
-mod algorithm_support;
-mod test_device;
+mod support {
+    pub(crate) mod algorithms;
+    pub(crate) mod test_device;
+}
 
-use algorithm_support::actor_critic::{ActorCritic, Kinship};
-use algorithm_support::deep_q::DeepQ;
-use algorithm_support::reference::Reference;
-use algorithm_support::{batch, build, environment, state};
 use rand::SeedableRng;
 use shoal::algorithms::Random;
 use shoal::config::Config;
 use shoal::config::schema::{Engine, Loss};
 use shoal::environments::ActionSpace;
 use shoal::metrics::{Metric, Tally};
+use support::algorithms::actor_critic::{ActorCritic, Kinship};
+use support::algorithms::deep_q::DeepQ;
+use support::algorithms::reference::Reference;
+use support::algorithms::{batch, build, environment, state};
 
 const OBSERVATIONS: usize = 5;
 const CHOICES: usize = 4;
@@ -73,7 +75,7 @@ fn check(name: &str, change: impl Fn(&mut Config)) {
         let (config, algorithm) = build(name, &environment::<OBSERVATIONS>(action), |config| {
             config.network.hidden = vec![24, 16];
             config.network.engine = engine;
-            config.learner.device = if engine == Engine::Torch { test_device::of_libtorch() } else { "cpu".into() };
+            config.learner.device = if engine == Engine::Torch { support::test_device::of_libtorch() } else { "cpu".into() };
             config.learner.max_gradient_norm = None;
             // None is its default. Adam divides by the root of the squared gradient and `adam_epsilon`: with the usual 1e-8, elements
             // that are rounding errors of zero would move as far as all others.

@@ -1,11 +1,13 @@
 //! The networks of each algorithm are those that the table `[network]` describes, and what it names computes their gradients.
 
-mod algorithm_support;
+mod support {
+    pub(crate) mod algorithms;
+}
 
-use algorithm_support::{build, environment};
 use shoal::config::schema::Engine;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace};
 use shoal::networks::{Head, NetworkSpec};
+use support::algorithms::{build, environment};
 
 const OF_IMAGES: [&str; 3] = ["dqn", "appo", "ppo"];
 const OF_FLOATS: [&str; 3] = ["ddpg", "td3", "sac"];

@@ -1,9 +1,10 @@
 //! One transition, networks of one hidden unit, and numbers that can be worked out on paper: what each algorithm takes from it.
 //! Unlike `algorithm_losses.rs` this needs no libtorch.
 
-mod algorithm_support;
+mod support {
+    pub(crate) mod algorithms;
+}
 
-use algorithm_support::{build, environment, state};
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use shoal::algorithms::{Algorithm, Learning, Random, Statistics, registry};
@@ -14,6 +15,7 @@ use shoal::experience::fragment::{FRAMES, REWARDS};
 use shoal::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use shoal::metrics::Share;
 use shoal::replay::Batch;
+use support::algorithms::{build, environment, state};
 
 const WEIGHT: f32 = 0.5;
 const LARGEST_WEIGHT: f32 = 2.0;

@@ -1,6 +1,9 @@
 //! A checkpoint is complete or absent, whenever its writer dies, and what is restored from one is what was there.
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,8 +16,8 @@ use shoal::segment::float_board::FloatBoard;
 use shoal::segment::processes::Role;
 use shoal::segment::{Region, Segment};
 use shoal::sync::Ordering;
-use support::traced::Traced;
-use support::{Identity, Payload, Run, Sizes};
+use support::forked::traced::Traced;
+use support::forked::{self, Identity, Payload, Run, Sizes};
 
 const CAPACITY: usize = 64;
 
@@ -246,7 +249,7 @@ fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_on
     }
     assert!(stops > 50 && seen == [true; 3], "{stops} stops, {seen:?}");
     drop(traced);
-    support::traced::report(&format!("a checkpoint is written: {stops} stops at system calls, a whole checkpoint at each"));
+    forked::traced::report(&format!("a checkpoint is written: {stops} stops at system calls, a whole checkpoint at each"));
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
     let run = run_with(8, 100);
     let (path, _) = checkpoints.write(content(&run)).unwrap();
     let other = Segment::create_private(
-        support::run::layout(Sizes { capacity: CAPACITY, network_parameters: 100, ..Sizes::default() }, run.payload.schema()),
+        forked::run::layout(Sizes { capacity: CAPACITY, network_parameters: 100, ..Sizes::default() }, run.payload.schema()),
         &run.segment.description().unwrap(),
     );
     let error = checkpoints

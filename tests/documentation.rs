@@ -136,6 +136,30 @@ fn tables_of_settings_have_the_defaults_and_those_of_the_presets() {
 }
 
 #[test]
+fn tables_of_promises_name_tests_that_are_there() {
+    let is_there = |name: &str| {
+        let path = if name.contains('/') { name.to_owned() } else { format!("tests/{}", name.replace("::", "/")) };
+        root().join(format!("{path}.rs")).exists() || name.contains('/') && root().join(path).exists()
+    };
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in ["docs/reliability.md", "docs/transfer.md"] {
+        let text = fs::read_to_string(root().join(page)).expect("a page");
+        let mut has_promises = false;
+        for line in text.lines() {
+            let last_cell = *cells(line).last().expect("a line has a cell, if an empty one");
+            has_promises = line.starts_with('|') && (has_promises || last_cell == "shown by");
+            for name in last_cell.split('`').skip(1).step_by(2).filter(|_| has_promises) {
+                named += 1;
+                if !is_there(name) {
+                    missing.push(format!("{page}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(named > 0 && missing.is_empty(), "{named} names, and these of no test:\n  {}", missing.join("\n  "));
+}
+
+#[test]
 fn prose_has_short_lines() {
     let mut long = Vec::new();
     // A program writes the page of keys.

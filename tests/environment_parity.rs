@@ -3,14 +3,16 @@
 //! The recordings in `tests/data/environments` were made by `tests/record_environments.py` from Gymnasium 1.4.0 and NumPy 2.4.6 on
 //! x86-64 with FMA and glibc 2.36. Equality in the last bit presumes that the C library's `sin`, `cos` and `pow` round as those did.
 
-mod recording;
+mod support {
+    pub(crate) mod recording;
+}
 
 use std::error::Error;
 use std::path::PathBuf;
 
-use recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
 use safetensors::{Dtype, SafeTensors};
 use shoal::environments::{Action, ActionSpace, Generator, ObservationSpace, SeedSequence, Step, derive_seed, make, names, spec};
+use support::recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
 
 type TestResult = Result<(), Box<dyn Error>>;
 

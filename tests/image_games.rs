@@ -6,6 +6,10 @@ mod catch;
 mod play;
 #[path = "image_games/rally.rs"]
 mod rally;
-mod recording;
 #[path = "image_games/recordings.rs"]
 mod recordings;
+
+#[path = "support"]
+mod support {
+    pub(crate) mod recording;
+}

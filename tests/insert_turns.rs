@@ -1,7 +1,10 @@
 //! Whoever waits to insert is served in order, and nobody who is stopped or killed in line stops the others. The test is the
 //! sampler: it lets the processes on one insertion at a time.
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use nix::sys::resource::{UsageWho, getrusage};
 use proptest::prelude::*;
@@ -10,7 +13,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::{PlaceInLine, Role};
 use shoal::sync::Ordering;
-use support::{Family, Identity, Run, Sizes, wait_until};
+use support::forked::{Family, Identity, Run, Sizes, wait_until};
 
 const LIMITER: RateLimiter = RateLimiter { min_size: 1, samples_per_insert: Some(1.0), takes_once: false, error_band: 100.0 };
 /// What each process inserts at once. If they were not served in order, the first would always find room before the last.

@@ -6,12 +6,15 @@ mod fixture;
 mod hostile;
 #[path = "inspect/live.rs"]
 mod live;
-#[path = "support/object.rs"]
-mod object;
-mod run_support;
 #[path = "inspect/runs.rs"]
 mod runs;
 #[path = "inspect/supervised.rs"]
 mod supervised;
 #[path = "inspect/truth.rs"]
 mod truth;
+
+#[path = "support"]
+mod support {
+    pub(crate) mod object;
+    pub(crate) mod programs;
+}

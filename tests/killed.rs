@@ -3,8 +3,12 @@
 //!
 //! All in one program: an optimised build, in which the same is proved for other instructions, takes long for each program.
 
-mod skipped;
-mod support;
+#[path = "support"]
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+    pub(crate) mod skipped;
+}
 
 #[path = "killed/boards.rs"]
 mod boards;

@@ -1,10 +1,11 @@
 //! Several learners, each with its share of a batch, make the update that one learner makes with the whole batch.
 
-mod few_transitions;
+mod support {
+    pub(crate) mod few_transitions;
+}
 
 use std::time::{Duration, Instant};
 
-use few_transitions::{ROWS, algorithm, batch, config, segment, state};
 use rand::SeedableRng;
 use shoal::algorithms::{Learning, Random};
 use shoal::config::Config;
@@ -12,6 +13,7 @@ use shoal::segment::Segment;
 use shoal::segment::gradients::GradientExchange;
 use shoal::segment::membership::View;
 use shoal::sync::AtomicU64;
+use support::few_transitions::{ROWS, algorithm, batch, config, segment, state};
 
 const UPDATES: u64 = 20;
 /// Longest that learners wait for each other: a watchdog, not an expectation.

@@ -1,14 +1,15 @@
 //! The loops of an actor, a learner and an evaluator do what the configuration says: what they draw at random, what they explore with, when
 //! they flush, how fast they learn, when they publish, how much they play, and what is proof of a goal.
 
-mod scripted;
+mod support {
+    pub(crate) mod scripted;
+}
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use ipc_channel::ipc;
 use rand::Rng;
-use scripted::{ENVIRONMENTS, World, config};
 use shoal::algorithms::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use shoal::config::Config;
 use shoal::config::schema::{Exploration, StepSize};
@@ -24,6 +25,7 @@ use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 use shoal::telemetry::{Evaluation, EvaluationKind, RunFolder, proven_return};
 use shoal::values::Values;
+use support::scripted::{ENVIRONMENTS, World, config};
 
 #[test]
 fn processes_that_differ_in_seed_role_number_or_incarnation_draw_different_random_numbers() {

@@ -5,15 +5,17 @@
 
 #![cfg(feature = "mujoco")]
 
-mod recording;
+mod support {
+    pub(crate) mod recording;
+}
 
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-use recording::{RESET, SEEDED, TERMINATED, TRUNCATED};
 use serde::Deserialize;
 use shoal::environments::{Action, ActionSpace, ObservationSpace, Step, make, names};
+use support::recording::{RESET, SEEDED, TERMINATED, TRUNCATED};
 
 type TestResult = Result<(), Box<dyn Error>>;
 

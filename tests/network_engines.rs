@@ -1,11 +1,14 @@
 //! Both engines compute the same function and the right gradients.
 
-mod network_support;
+mod support {
+    pub(crate) mod networks;
+    pub(crate) mod test_device;
+}
 
-use network_support::{Elements, assert_gradients, assert_repeated, build, engines, numbers, pass};
 use shoal::config::schema::Engine;
 use shoal::networks::{Head, InputSpec, NetworkSpec};
 use shoal::values::{ValueType, Values};
+use support::networks::{Elements, assert_gradients, assert_repeated, build, engines, numbers, pass};
 
 fn perceptron(inputs: usize, hidden: &[usize], outputs: usize, dueling: bool) -> NetworkSpec {
     NetworkSpec::perceptron(inputs, hidden, if dueling { Head::Dueling { outputs } } else { Head::Linear { outputs } })
@@ -138,7 +141,7 @@ fn a_backward_pass_after_a_change_of_the_parameters_is_a_bug() {
 #[cfg(feature = "torch")]
 mod torch {
     use super::*;
-    use network_support::{assert_close, assert_engines_agree};
+    use crate::support::networks::{assert_close, assert_engines_agree};
     use shoal::networks::{Adam, AdamSettings, clip_norm};
     use tch::Tensor;
 

@@ -1,15 +1,17 @@
 //! The example crate with an algorithm and an environment of its own, compiled as a crate outside of this workspace: its program
 //! trains by the ordinary supervisor, and attaches to its runs, inspects and evaluates them.
 
-mod run_support;
+mod support {
+    pub(crate) mod programs;
+}
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
-use run_support::{Supervised, kill};
 use serde_json::Value;
+use support::programs::{Supervised, kill};
 use tempfile::{TempDir, tempdir};
 
 /// The longest that compiling the library once more may take, in seconds: a watchdog.

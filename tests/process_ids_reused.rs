@@ -1,18 +1,23 @@
 //! A process whose id now belongs to another one is dead: its place is given back, and what it had added stays.
 
-mod namespaces;
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+    pub(crate) mod namespaces;
+    pub(crate) mod skipped;
+}
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use namespaces::in_a_pid_namespace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use shoal::segment::pidfd::{has_exited, start_time};
 use shoal::segment::system::fork_child;
-use support::shared::{OLDER, Shared, add};
+use support::forked;
+use support::forked::shared::{OLDER, Shared, add};
+use support::namespaces::in_a_pid_namespace;
 
 /// Longer than a clock tick, in which start times are counted.
 const TICKS: Duration = Duration::from_millis(50);
@@ -47,7 +52,7 @@ fn a_dead_participant_whose_id_is_a_living_process_again_is_repaired_after() {
         .unwrap();
         let id = participant.as_raw().cast_unsigned();
         // They are counted once they are whole; until then nobody can look at them.
-        support::wait_until(|| shared.held.inserted() >= OLDER as u64 + 2);
+        forked::wait_until(|| shared.held.inserted() >= OLDER as u64 + 2);
         let started = start_time(id).unwrap();
         kill(participant, Signal::SIGKILL).unwrap();
         waitpid(participant, None).unwrap();

@@ -1,4 +1,4 @@
-"""Records what Gymnasium's Atari environments return through its wrappers, for tests/atari_parity.rs.
+"""Records what Gymnasium's Atari environments return through its wrappers, for tests/python/atari_parity.rs.
 
 The committed files come from exactly the pinned versions; another version is refused.
 

@@ -1,7 +1,12 @@
 //! Runs are found by their records, and joined by a handshake, whatever lies in the registry and whoever connects.
 
-mod skipped;
-mod support;
+#[path = "support"]
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+    pub(crate) mod object;
+    pub(crate) mod skipped;
+}
 
 #[path = "rendezvous/handshake.rs"]
 mod handshake;
@@ -15,7 +20,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use shoal::rendezvous::{Announcement, RegisteredRun, Registry, RendezvousError};
 use shoal::segment::{Segment, system};
-use support::{Run, Sizes};
+use support::forked::{Run, Sizes};
 use tempfile::TempDir;
 
 /// A run, and a registry of its own.

@@ -1,7 +1,10 @@
 //! Writers, samplers and priority updaters in processes of their own, on a replay so small that every slot is
 //! overwritten all the time.
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use std::collections::HashMap;
 
@@ -11,7 +14,7 @@ use shoal::segment::control::RunState;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
-use support::{Family, Identity, Run, Sizes, random, wait_until};
+use support::forked::{self, Family, Identity, Run, Sizes, random, wait_until};
 
 const BATCH: usize = 32;
 
@@ -107,7 +110,7 @@ fn crowd(sizes: Sizes, writers: usize, samplers: usize, updaters: usize, count: 
 
 #[test]
 fn no_torn_or_mislabelled_transition_is_ever_drawn_while_slots_are_overwritten() {
-    let count = u32::try_from(support::count_from_environment("SHOAL_TEST_TRANSITIONS", 20_000)).expect("at most 2^32");
+    let count = u32::try_from(forked::count_from_environment("SHOAL_TEST_TRANSITIONS", 20_000)).expect("at most 2^32");
     crowd(Sizes { capacity: 257, staged_transitions: 48, ..Sizes::default() }, 3, 2, 2, count);
 }
 

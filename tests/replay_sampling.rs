@@ -1,12 +1,15 @@
 //! What is drawn, how often, with which weight, and what becomes of priorities: one process, no races.
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use shoal::replay::{Batch, Priority, Replay, SampleError};
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
-use support::{Family, Identity, Run, Sizes, random};
+use support::forked::{self, Family, Identity, Run, Sizes, random};
 
 /// Insert `count` transitions of `life` with the given priorities.
 fn insert<'a>(run: &'a Run, replay: &mut Replay<'a>, life: u32, priorities: impl Iterator<Item = Option<Priority>>) {
@@ -402,7 +405,7 @@ fn a_process_that_panics_inside_an_operation_stays_inside_and_is_repaired() {
             std::thread::park();
         }
     });
-    support::wait_until(|| !replay_is_exact(&run));
+    forked::wait_until(|| !replay_is_exact(&run));
     family.kill(&[1]);
     assert!(run.slot(1).in_operation());
     assert!(family.repair(1).rebuilt_tree);

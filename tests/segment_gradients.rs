@@ -6,7 +6,11 @@
 
 #[path = "segment_gradients/made_up.rs"]
 mod made_up;
-mod support;
+#[path = "support"]
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use made_up::{MadeUp, SNAPSHOT_INTERVAL_UPDATES, Stop};
 use rand::RngExt;
@@ -20,7 +24,7 @@ use shoal::segment::counters::Counter;
 use shoal::segment::membership::{Membership, View};
 use shoal::segment::processes::{Phase, Role};
 use shoal::sync::Ordering;
-use support::{Family, Identity, Run, Sizes};
+use support::forked::{self, Family, Identity, Run, Sizes};
 
 const PARAMETERS: usize = 1_003;
 const LEARNERS: usize = 3;
@@ -268,11 +272,11 @@ fn a_learner_does_not_begin_from_scratch_where_what_was_learned_is_damaged() {
 /// it.
 #[test]
 fn learners_killed_and_stopped_at_any_moment_lose_nothing_that_a_living_one_knows() {
-    let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);
+    let kills = forked::count_from_environment("SHOAL_TEST_KILLS", 300);
     let run = run();
     let mut learners = Learners::start(&run, LEARNERS);
     learners.await_updates(10);
-    let mut random = support::random(11);
+    let mut random = forked::random(11);
     for _ in 0..kills {
         // One learner is not killed, but stands still for a while in every other round.
         let spared = random.random_range(0..LEARNERS);

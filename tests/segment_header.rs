@@ -1,7 +1,11 @@
 //! A segment's file may be anything: cut, foreign, older, damaged. Opening it ends in a typed error, and nothing else.
 
-mod skipped;
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+    pub(crate) mod object;
+    pub(crate) mod skipped;
+}
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -11,8 +15,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
 use shoal::segment::{Layout, Region, Segment, SegmentError, segment_name_prefix, system};
+use support::forked::{self, Run, Sizes, run};
 use support::object::{Object, path_of};
-use support::{Run, Sizes, run};
+use support::skipped;
 
 const PAGE_BYTES: usize = 4096;
 /// Words of the header that name the PID and the time namespace.
@@ -249,7 +254,7 @@ fn only_the_creator_removes_the_name_and_only_when_it_lives_no_more() {
 
 #[test]
 fn a_dead_run_is_removed_once_the_last_process_that_shares_it_is_gone() {
-    let schema = support::Payload::new().schema().clone();
+    let schema = forked::Payload::new().schema().clone();
     let (reader, writer) = nix::unistd::pipe().expect("a pipe");
     // A supervisor that creates a segment, forks a child that outlives it, and is killed.
     let supervisor = system::fork_child(|| {
@@ -273,30 +278,30 @@ fn a_dead_run_is_removed_once_the_last_process_that_shares_it_is_gone() {
     let kept = !system::remove_if_dead(name) && path_of(name).exists();
     nix::sys::signal::kill(orphan, Signal::SIGKILL).expect("killing the orphan");
     assert!(kept, "an orphan still shares the segment");
-    support::wait_until(|| system::remove_if_dead(name));
+    forked::wait_until(|| system::remove_if_dead(name));
     assert!(!path_of(name).exists());
 }
 
 #[test]
 fn sizes_beyond_the_memory_are_no_room_and_leave_nothing() {
-    let mut sizes = *run::layout(small(), support::Payload::new().schema()).sizes();
+    let mut sizes = *run::layout(small(), forked::Payload::new().schema()).sizes();
     sizes.capacity = shoal::segment::layout::MAX_CAPACITY;
     sizes.transition_words = 1 << 20;
     let layout = Layout::new(sizes).expect("within the limits of a layout");
     let before = own_objects();
-    let error = Segment::create(layout, &run::description(support::Payload::new().schema()), false).err().expect("140 TB of memory");
+    let error = Segment::create(layout, &run::description(forked::Payload::new().schema()), false).err().expect("140 TB of memory");
     assert!(matches!(error, SegmentError::NoRoom { .. } | SegmentError::Create { .. }), "{error}");
     // Not every run has such a key, and one that goes on may not change it.
     assert!(!error.to_string().contains("replay.capacity"), "{error}");
     // Tests that run at the same time have objects of their own, which go with them.
-    support::wait_until(|| own_objects().iter().all(|name| before.contains(name)));
+    forked::wait_until(|| own_objects().iter().all(|name| before.contains(name)));
 }
 
 #[test]
 fn a_full_shared_memory_file_system_is_an_error_before_anything_is_touched() {
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};
-    let schema = support::Payload::new().schema().clone();
+    let schema = forked::Payload::new().schema().clone();
     const REFUSED: i32 = 77;
     let child = system::fork_child(|| {
         let nowhere: Option<&str> = None;

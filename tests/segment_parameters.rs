@@ -1,13 +1,16 @@
 //! The parameter board between processes: a reader never sees a mixture, although writers are killed and replaced.
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use rand::RngExt;
 use shoal::segment::control::RunState;
 use shoal::segment::float_board::NOTES;
 use shoal::segment::processes::Role;
 use shoal::sync::{AtomicU64, Ordering};
-use support::{Family, Run, Sizes, random};
+use support::forked::{self, Family, Run, Sizes, random};
 
 const VALUES: usize = 2_001;
 const WRITER: usize = 0;
@@ -57,7 +60,7 @@ fn read(run: &Run, slot: usize) {
 
 #[test]
 fn readers_never_see_a_mixture_while_writers_are_killed_and_replaced() {
-    let kills = support::count_from_environment("SHOAL_TEST_KILLS", 300);
+    let kills = forked::count_from_environment("SHOAL_TEST_KILLS", 300);
     let run = Run::new(Sizes { network_parameters: VALUES, ..Sizes::default() });
     run.segment.control().set_run_state(RunState::Running);
     let mut readers = Family::new(&run);

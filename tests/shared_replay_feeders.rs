@@ -2,7 +2,10 @@
 //! those in front.
 #![cfg(target_arch = "x86_64")]
 
-mod support;
+mod support {
+    pub(crate) mod counts;
+    pub(crate) mod forked;
+}
 
 use std::collections::BTreeMap;
 
@@ -14,7 +17,7 @@ use shoal::segment::processes::{PlaceInLine, ProcessSlot, SlotState};
 use shoal::segment::{Segment, system};
 use shoal::standalone::{Options, Patience, ReplayHandle};
 use shoal::sync::Ordering;
-use support::{Run, Sizes, wait_until};
+use support::forked::{self, Run, Sizes, wait_until};
 
 const BAND: u64 = 100;
 /// How often a feeder that waits may be asked whether to wait on, every two milliseconds, before it counts as stuck.
@@ -39,7 +42,7 @@ impl Fed {
             participants: 4,
             samples_per_insert: Some(1.0),
             error_band: BAND as f64,
-            ..support::shared::options()
+            ..forked::shared::options()
         };
         let held = ReplayHandle::create(options, true, Some(1)).expect("a small replay");
         let segment = Segment::attach(held.name().expect("a shared replay")).expect("its segment");

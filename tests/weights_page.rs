@@ -1,6 +1,8 @@
 //! What `docs/weights.md` says of weights files is enough to play them: its programs choose the actions that Shoal chooses.
 
-mod skipped;
+mod support {
+    pub(crate) mod skipped;
+}
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use shoal::config::Config;
 use shoal::environments::{self, ActionSpace, ObservationSpace};
 use shoal::networks::InputScaling;
 use shoal::values::{ValueType, Values};
+use support::skipped;
 
 /// Observations that every program is asked about.
 const ROWS: usize = 64;

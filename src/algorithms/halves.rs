@@ -4,7 +4,7 @@
 //!
 //! Both processes build all networks. Each learns its own half and takes over the other half's parameters from time to
 //! time. If it does so after every update, both halves together make the update of one learner, bit for bit
-//! (`tests/learner_halves.rs`): one learner also updates critics and policy from the same parameters.
+//! (`tests/runs/learner_halves.rs`): one learner also updates critics and policy from the same parameters.
 
 /// A half of an actor-critic algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

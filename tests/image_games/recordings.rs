@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 use shoal::environments::Step;
 
 use crate::play::Game;
-use crate::recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
+use crate::support::recording::{RESET, SEEDED, TERMINATED, TRUNCATED, column};
 
 /// Play what was recorded and compare every row. The result says how many steps terminated and how many were truncated.
 fn replay(id: &str) -> [usize; 2] {

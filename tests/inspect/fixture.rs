@@ -16,8 +16,8 @@ use shoal::segment::{Description, Identity, Layout, Region, Segment, SegmentSize
 use shoal::sync::Ordering;
 use tempfile::TempDir;
 
-use super::object::{ended_process, path_of};
-use super::run_support::program;
+use crate::support::object::{ended_process, path_of};
+use crate::support::programs::program;
 
 /// Priorities of the ten transitions that are inserted, by slot.
 pub const PRIORITIES: [f32; 10] = [0.25, 0.3, 0.5, 1.0, 1.5, 1.9, 4.0, 7.0, 1000.0, 0.001];

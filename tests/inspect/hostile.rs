@@ -5,7 +5,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use std::time::Duration;
 
 use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, World, put_word, seal};
-use super::object::Object;
+use crate::support::object::Object;
 use shoal::inspector::{History, Inspection, Look, RunList, draw};
 use shoal::segment::Region;
 use shoal::segment::description::FieldDescription;

@@ -13,7 +13,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Known, World};
-use super::run_support::{Watchdog, wait_for};
+use crate::support::programs::{Watchdog, wait_for};
 use shoal::inspector::{History, Inspection, Look, ProcessReport, Report, draw};
 use shoal::segment::metrics;
 use shoal::segment::processes::{Phase, Role};
@@ -205,7 +205,7 @@ fn keys_and_signals_end_the_live_view_and_give_the_terminal_back() {
         watched.wait_for("the first frame", |screen| screen.alternate_screen() && screen.contents().contains("learner 0"));
         assert!(watched.is_raw());
         match end {
-            "signal" => super::run_support::kill(watched.child.id(), nix::sys::signal::Signal::SIGTERM),
+            "signal" => crate::support::programs::kill(watched.child.id(), nix::sys::signal::Signal::SIGTERM),
             key => watched.terminal.write_all(key.as_bytes()).unwrap(),
         }
         watched.assert_ended();

@@ -4,7 +4,7 @@ use serde_json::json;
 use shoal::segment::{Description, Segment};
 
 use super::fixture::{Known, World, kill_supervisor};
-use super::object::{Object, path_of};
+use crate::support::object::{Object, path_of};
 
 /// An object called `name` that a living process shares. Every supervisor that starts on this machine cleans, too, so that it is shared
 /// before it has that name.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use shoal::replay::{Batch, Priority, Replay, StagingArea};
 
 use super::fixture::{Known, World, schema};
-use super::run_support::{Supervised, start};
+use crate::support::programs::{Supervised, start};
 
 fn inspect(run: &Supervised, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = run.program("inspect").args(arguments).output().unwrap();

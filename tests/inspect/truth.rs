@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, sizes};
-use super::object::{Object, path_of};
+use crate::support::object::{Object, path_of};
 use shoal::inspector::{Inspection, Look};
 use shoal::replay::Priority;
 use shoal::segment::SegmentSizes;

@@ -5,8 +5,8 @@
 //! segment holds at that moment.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::traced::{Traced, report, sweep};
-use crate::support::{Run, Sizes};
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{Run, Sizes};
 use shoal::metrics::{Metric, Share};
 use shoal::segment::membership::View;
 use shoal::segment::metrics::Report;

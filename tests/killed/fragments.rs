@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::recorded::{Recorded, stacked_environment};
-use crate::support::traced::{Traced, report, sweep};
-use crate::support::{random, wait_until};
+use crate::support::forked::recorded::{Recorded, stacked_environment};
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -205,7 +205,7 @@ fn actors_that_do_not_wait_overwrite_the_oldest_fragments_and_those_after_them_a
 
 #[test]
 fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed() {
-    let kills = crate::support::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
+    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
     let queue = queue(4_096);
     let (actors, learner) = ([0, 1], 2);
     queue.join(3);

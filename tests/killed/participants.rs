@@ -3,8 +3,8 @@
 //! and every place can be taken again. Nothing is repaired after one that lives, wherever it stands.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::shared::{CAPACITY, Shared, add, options, patience, update};
-use crate::support::traced::{Snapshot, Traced, report, sweep};
+use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 use shoal::replay::{ReplayView, leaderless};
 use shoal::standalone::{FieldOptions, ReplayHandle};
 

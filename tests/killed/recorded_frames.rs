@@ -2,9 +2,9 @@
 //! is whole, and shows frames that followed each other.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::recorded::{Recorded, stacked_environment};
-use crate::support::traced::{Traced, report, sweep};
-use crate::support::{random, wait_until};
+use crate::support::forked::recorded::{Recorded, stacked_environment};
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -108,7 +108,7 @@ impl Acting<'_> {
 #[test]
 fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed() {
     // 10^6 by hand: SHOAL_TEST_FRAME_ROWS=1000000, in release.
-    let wanted = crate::support::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
+    let wanted = crate::support::forked::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
     // So small that frames are overwritten all the time while the reader copies them, and fewer than the rows name, so that some vanish.
     let frames = Frames::new(42, 96, 80);
     let mut lives = 0;

@@ -6,9 +6,9 @@
 //! there. `SHOAL_TEST_STATES` is how many states of the first death are looked at, out of all that it can leave.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
-use crate::support::traced::{Snapshot, Traced, report, sweep};
-use crate::support::{Run, count_from_environment, random, sampled_kills};
+use crate::support::forked::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
+use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
+use crate::support::forked::{Run, count_from_environment, random, sampled_kills};
 use shoal::replay::{Batch, Priority, leaderless};
 use shoal::sync::Ordering;
 
@@ -257,6 +257,6 @@ fn a_replay_that_was_emptied_fills_again_from_the_first_slot() {
     let mut replay = run.replay(0);
     assert_eq!(replay.flush(run.area(0)), 3);
     assert_eq!((replay.len(), inserted(&run)), (3, 3));
-    assert_eq!(of_life(&run.contents(), crate::support::operations::FIRST_LIFE), [0, 1, 2]);
+    assert_eq!(of_life(&run.contents(), crate::support::forked::operations::FIRST_LIFE), [0, 1, 2]);
     assert!((0..3).all(|slot| replay.store().word(slot).is_ready()), "{OLDER} were there before");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Family, Identity, Run, Sizes, random, wait_until};
+use crate::support::forked::{Family, Identity, Run, Sizes, random, wait_until};
 use nix::sys::signal::Signal;
 use rand::RngExt;
 use shoal::replay::{Batch, Priority, Replay};
@@ -68,7 +68,7 @@ fn update(run: &Run, slot: usize, seed: u64) {
 #[test]
 fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once() {
     const MOST_PER_LIFE: u32 = 150;
-    let kills = crate::support::count_from_environment("SHOAL_TEST_KILLS", 300);
+    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_KILLS", 300);
     let lives = usize::try_from(kills).expect("a small count") + WRITERS + UPDATERS + 8;
     let run = Run::new(Sizes {
         capacity: lives * MOST_PER_LIFE as usize,
@@ -137,7 +137,7 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
 
 #[test]
 fn overwritten_slots_survive_any_kill_too() {
-    let kills = crate::support::count_from_environment("SHOAL_TEST_KILLS", 300) / 3;
+    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_KILLS", 300) / 3;
     let run = Run::new(Sizes { capacity: 150, fanout: 16, network_parameters: 1 << 12, ..Sizes::default() });
     let mut random = random(43);
     let mut life = 0;
@@ -234,7 +234,7 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_a
     let name_words = &run.segment.words(Region::LearnerState)[..16];
     let supervisor = system::fork_child(|| {
         let layout = run.segment.layout().clone();
-        let description = crate::support::run::description(run.payload.schema());
+        let description = crate::support::forked::run::description(run.payload.schema());
         let segment = Segment::create(layout, &description, false).expect("a small segment");
         // The supervisor dies in a repair, and removes nothing.
         segment.control().gate().store(1, Ordering::SeqCst);

@@ -8,9 +8,9 @@
 //! through its whole operation at each state that the first can leave.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
-use crate::support::traced::{Snapshot, report, sweep};
-use crate::support::{Identity, Run};
+use crate::support::forked::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
+use crate::support::forked::traced::{Snapshot, report, sweep};
+use crate::support::forked::{Identity, Run};
 use shoal::replay::{Batch, repair};
 
 /// Repair after the deaths of the processes in `dead`, as a supervisor does, and check that all is as it must be.
@@ -42,7 +42,7 @@ fn a_kill_after_any_instruction_of_any_operation_is_repaired() {
 
 #[test]
 fn real_kills_after_single_instructions_are_repaired_like_the_states_they_leave() {
-    let kills = crate::support::sampled_kills();
+    let kills = crate::support::forked::sampled_kills();
     for case in &CASES {
         let run = case.prepared();
         let before = inserted(&run);

@@ -18,7 +18,8 @@ use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::{ABI_VERSION, system};
 use shoal::sync::Ordering;
 
-use super::{Child, Place, skipped, sleep_for_ever, support};
+use super::{Child, Place, sleep_for_ever};
+use crate::support::{forked, skipped};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SHOALATT");
 
@@ -57,7 +58,7 @@ impl Door {
         let registry = self.place.registry.clone();
         let actor = std::thread::spawn(move || attach(&registry, std::process::id(), Visitor::Actor));
         let mut joined = Vec::new();
-        support::wait_until(|| {
+        forked::wait_until(|| {
             joined.extend(self.serve(&mut decide));
             actor.is_finished()
         });
@@ -78,7 +79,7 @@ impl Door {
 
     fn rest_of(&mut self, stream: &mut UnixStream) -> Vec<u8> {
         let (mut received, mut buffer) = (Vec::new(), [0; 512]);
-        support::wait_until(|| {
+        forked::wait_until(|| {
             assert!(self.serve(&mut |_| panic!("nobody may ask for a slot")).is_empty());
             match stream.read(&mut buffer) {
                 Ok(0) => return true,
@@ -140,17 +141,17 @@ fn an_actor_of_another_process_joins_works_and_leaves() {
         0
     });
     let mut joined = Vec::new();
-    support::wait_until(|| {
+    forked::wait_until(|| {
         joined.extend(door.serve(&mut |door| Ok(door.grant())));
         !joined.is_empty()
     });
     let [joined] = <[Joined; 1]>::try_from(joined).expect("one actor");
     assert_eq!((joined.slot, joined.pid), (3, actor.pid()));
     let segment = &door.place.run.segment;
-    support::wait_until(|| segment.control().env_steps().load(Ordering::SeqCst) == 5);
+    forked::wait_until(|| segment.control().env_steps().load(Ordering::SeqCst) == 5);
     let slot = segment.processes().slot(3);
     assert_eq!((slot.state(), slot.pid(), slot.role()), (SlotState::Live, actor.pid(), Some((Role::AttachedActor, 5))));
-    support::wait_until(|| joined.process.has_ended());
+    forked::wait_until(|| joined.process.has_ended());
     // The connection was open as long as the actor lived, and its end is seen too.
     assert_eq!((&joined.connection).read(&mut [0]).unwrap(), 0);
     actor.reap();
@@ -188,7 +189,7 @@ fn requests_that_mean_nothing_are_refused_and_the_next_actor_joins() {
 #[test]
 fn no_bytes_disturb_the_supervisor() {
     let mut door = Door::open();
-    let mut random = support::random(7);
+    let mut random = forked::random(7);
     let mut answered = 0;
     for _ in 0..300 {
         let length = random.random_range(0..64);
@@ -266,7 +267,7 @@ fn another_user_is_refused_even_where_the_socket_is_open_to_all() {
     let pid = nix::unistd::Pid::from_raw(stranger.pid().cast_signed());
     let flags = nix::sys::wait::WaitPidFlag::WNOHANG;
     let mut status = nix::sys::wait::WaitStatus::StillAlive;
-    support::wait_until(|| {
+    forked::wait_until(|| {
         assert!(door.serve(&mut |_| panic!("a stranger may not ask for a slot")).is_empty());
         status = nix::sys::wait::waitpid(pid, Some(flags)).unwrap();
         status != nix::sys::wait::WaitStatus::StillAlive
@@ -339,7 +340,7 @@ fn an_actor_that_died_after_its_request_is_handed_over_as_dead() {
     });
     // It dies between its request and the reply.
     let mut joined = Vec::new();
-    support::wait_until(|| {
+    forked::wait_until(|| {
         joined.extend(door.serve(&mut |door| {
             actor.signal(Signal::SIGKILL);
             Ok(door.grant())
@@ -347,7 +348,7 @@ fn an_actor_that_died_after_its_request_is_handed_over_as_dead() {
         !joined.is_empty()
     });
     assert_eq!(joined[0].pid, actor.pid());
-    support::wait_until(|| joined[0].process.has_ended());
+    forked::wait_until(|| joined[0].process.has_ended());
     actor.reap();
 }
 
@@ -470,13 +471,13 @@ fn an_attached_actor_sees_the_end_of_its_supervisor() {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    support::wait_until(|| place.registry.find(supervisor.pid()).is_ok());
+    forked::wait_until(|| place.registry.find(supervisor.pid()).is_ok());
     let attachment = attach(&place.registry, supervisor.pid(), Visitor::Actor).unwrap();
     let pid = supervisor.pid();
     assert!(attachment.supervisor_alive());
     supervisor.signal(Signal::SIGKILL);
     // A zombie is dead as well: it is not reaped yet.
-    support::wait_until(|| !attachment.supervisor_alive());
+    forked::wait_until(|| !attachment.supervisor_alive());
     supervisor.reap();
     assert!(!attachment.supervisor_alive());
     assert!(place.registry.clean(&place.registry.find(pid).unwrap()));

@@ -21,9 +21,10 @@ use shoal::segment::{Segment, system};
 use shoal::standalone::ReplayHandle;
 use shoal::sync::{AtomicU64, Ordering};
 
-use super::support::object::{Object, ended_process, name_of, path_of};
-use super::support::shared::options;
-use super::{Child, Place, sleep_for_ever, support};
+use super::{Child, Place, sleep_for_ever};
+use crate::support::forked;
+use crate::support::forked::shared::options;
+use crate::support::object::{Object, ended_process, name_of, path_of};
 
 /// An object in the shared-memory file system, as if made by process `pid` this many seconds ago.
 fn aged(prefix: &str, pid: u32, bytes: &[u8], age_s: u64) -> Object {
@@ -74,7 +75,7 @@ fn a_killed_supervisor_leaves_its_segment_record_and_socket_and_they_are_removed
     assert_eq!(place.file_names().len(), 2, "{:?}", place.file_names());
     let entry = place.registry.find(pid).unwrap();
     assert_eq!(entry.state, Liveliness::Dead);
-    support::wait_until(|| place.registry.clean(&entry));
+    forked::wait_until(|| place.registry.clean(&entry));
     assert!(!path_of(&segment).exists());
     assert_eq!(place.file_names(), Vec::<String>::new());
 }
@@ -115,7 +116,7 @@ fn a_dead_run_is_kept_while_a_process_of_it_lives() {
     let kept = !place.registry.clean(&entry) && path_of(&segment).exists() && place.registry.find(pid).is_ok();
     assert!(survivor.kill(), "there was no survivor");
     assert!(kept, "a living process was robbed of its segment's name");
-    support::wait_until(|| place.registry.clean(&entry));
+    forked::wait_until(|| place.registry.clean(&entry));
     assert!(!path_of(&segment).exists());
 }
 
@@ -128,7 +129,7 @@ fn a_sweep_removes_every_dead_run_and_no_living_one() {
     dead.signal(Signal::SIGKILL);
     dead.reap();
     let mut swept = Vec::new();
-    support::wait_until(|| {
+    forked::wait_until(|| {
         swept.extend(place.registry.sweep());
         swept.contains(&removed)
     });
@@ -140,7 +141,7 @@ fn a_sweep_removes_every_dead_run_and_no_living_one() {
     expected.sort_unstable();
     assert_eq!(left, expected);
     drop(living);
-    support::wait_until(|| place.registry.sweep().contains(&kept));
+    forked::wait_until(|| place.registry.sweep().contains(&kept));
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn orphaned_segments_are_removed_whatever_they_hold() {
     let empty = aged(&own_prefix(), ended_process(), b"", 10);
     let foreign = aged(&own_prefix(), ended_process(), &[7; 8192], 10);
     let names = [&whole, &unpublished.name, &empty.name, &foreign.name];
-    support::wait_until(|| {
+    forked::wait_until(|| {
         place.registry.sweep();
         !names.iter().any(|name| path_of(name).exists())
     });
@@ -351,7 +352,7 @@ fn a_shared_replay_whose_processes_were_all_killed_is_removed_and_a_living_one_i
     let living = shared_replay();
     child.signal(Signal::SIGKILL);
     child.reap();
-    support::wait_until(|| {
+    forked::wait_until(|| {
         remove_dead_replays();
         !path_of(dead).exists()
     });

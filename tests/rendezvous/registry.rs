@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use shoal::rendezvous::{Listener, Liveliness, Registry, RendezvousError};
 
-use super::{Child, Place, sleep_for_ever, support};
+use super::{Child, Place, sleep_for_ever};
+use crate::support::forked;
 
 fn refused(folder: PathBuf) -> String {
     let error = Registry::open_at(folder.clone()).expect_err("an unsafe folder was accepted");
@@ -141,7 +142,7 @@ fn another_start_time_another_boot_and_a_zombie_are_dead() {
     assert_eq!(state(), Liveliness::Running);
     child.signal(nix::sys::signal::Signal::SIGKILL);
     // It is not reaped here: the kernel keeps its id, and `kill(pid, 0)` still succeeds.
-    support::wait_until(|| state() == Liveliness::Dead);
+    forked::wait_until(|| state() == Liveliness::Dead);
     assert!(Path::new(&format!("/proc/{}", child.pid())).exists());
 }
 
@@ -160,7 +161,7 @@ fn a_run_of_another_container_whose_memory_is_out_of_sight_lives_as_long_as_some
     let of_the_same_id = place.announce(&place.record());
     assert!(matches!(of_the_same_id, Err(RendezvousError::Taken { .. })), "{of_the_same_id:?}");
     drop(listener);
-    support::wait_until(|| state() == Liveliness::Dead);
+    forked::wait_until(|| state() == Liveliness::Dead);
     place.registry.sweep();
     assert_eq!(place.file_names(), Vec::<String>::new());
 }

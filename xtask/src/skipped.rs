@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
 #[cfg(test)]
-#[path = "../../tests/skipped/mod.rs"]
+#[path = "../../tests/support/skipped.rs"]
 mod in_a_test;
 
-/// Names the file to which `tests/skipped/mod.rs` appends each reason, as a line.
+/// Names the file to which `tests/support/skipped.rs` appends each reason, as a line.
 const VARIABLE: &str = "SHOAL_TEST_SKIPPED";
 
 /// The reasons of the tests that some commands run.

@@ -172,7 +172,7 @@ mod tests {
     }
 
     /// `cv2.resize(image, (3, 3), interpolation=cv2.INTER_AREA)` of OpenCV 5.0.0, with `image[row][column] = (row * 37 + column *
-    /// 101) % 256` of 5 x 4 pixels. Whole screens are compared in `tests/atari_parity.rs`.
+    /// 101) % 256` of 5 x 4 pixels. Whole screens are compared in `tests/python/atari_parity.rs`.
     #[test]
     fn a_small_image_is_shrunk_as_by_opencv() {
         let image: Vec<u8> = (0..5).flat_map(|row| (0..4).map(move |column| (row * 37 + column * 101) as u8)).collect();

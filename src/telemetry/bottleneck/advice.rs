@@ -1,6 +1,6 @@
 //! What to change against a bottleneck: keys with values, in the form in which `--set` takes them.
 //!
-//! `tests/bottleneck_advice.rs` follows each kind of advice with the real programs.
+//! `tests/runs/bottleneck_advice.rs` follows each kind of advice with the real programs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Each verdict on the times of a run that shows it. `tests/bottleneck_advice.rs` has real ones.
+//! Each verdict on the times of a run that shows it. `tests/runs/bottleneck_advice.rs` has real ones.
 
 use super::super::snapshot::Effort;
 use super::super::{ActorTime, LearnerTime};

@@ -1,0 +1,67 @@
+//! A process in another PID namespace, such as another container's, knows a run's processes by other ids; one in another time namespace
+//! knows them by other start times. Programs there say so, and take no process for dead.
+
+use std::process::Output;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::namespaces::unshare;
+use crate::support::programs::{Supervised, start};
+
+const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
+const TIME: &[&str] = &["--time", "--boottime", "1000", "--fork", "--kill-child"];
+/// A PID namespace whose processes have a `/dev/shm` of their own, as containers have.
+const CONTAINER: &[&str] =
+    &["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm && exec \"$@\"", "sh"];
+
+/// Whether a program that looks at `run` from another `namespace` succeeded, its output and its errors. `None` if the machine allows no
+/// such namespace.
+fn said(run: &Supervised, namespace: &[&str], program: &str, arguments: &[&str]) -> Option<(bool, String, String)> {
+    let mut elsewhere = unshare(namespace, &["true"])?;
+    elsewhere.arg(program).args(arguments).env("XDG_RUNTIME_DIR", run.folder.path());
+    let Output { status, stdout, stderr } = elsewhere.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some((status.success(), text(&stdout), text(&stderr)))
+}
+
+/// Look at a run from another `namespace`: be told its `name` and the `advice` when joining, and the `problem` when looking.
+fn check_from_elsewhere(namespace: &[&str], [name, advice]: [&str; 2], problem: &str) {
+    let (inspect, attach) = (env!("CARGO_BIN_EXE_inspect"), env!("CARGO_BIN_EXE_attach"));
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let pid = run.pid().to_string();
+    let said = |program, arguments: &[&str]| said(&run, namespace, program, arguments);
+    let Some((success, _, error)) = said(attach, &[&pid]) else { return };
+    assert!(!success && error.contains(name) && error.contains(advice), "{error}");
+    let (success, _, error) = said(inspect, &[&pid]).unwrap();
+    assert!(!success && error.contains(problem), "{error}");
+    let (_, list, error) = said(inspect, &["--json"]).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap_or_else(|_| panic!("{list}{error}"));
+    let listed = &list["runs"][0];
+    assert_eq!((&listed["pid"], &listed["state"]), (&Value::from(run.pid()), &Value::from("running")), "{listed}");
+    assert!(listed["problem"].as_str().is_some_and(|found| found.contains(problem)), "{listed}");
+    let (success, cleaned, error) = said(inspect, &["--clean"]).unwrap();
+    assert!(success && !cleaned.contains(&format!("-{pid}-")), "{cleaned}{error}");
+    let before = run.metrics().pop().unwrap();
+    run.wait_for("more updates", |line| line["updates"].as_u64() > before["updates"].as_u64());
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn a_run_is_not_taken_for_dead_and_refuses_to_be_joined_or_looked_at() {
+    let name = "another PID namespace";
+    check_from_elsewhere(PID, [name, "--pid=container:"], name);
+}
+
+#[test]
+fn a_run_is_not_taken_for_dead_where_its_memory_is_out_of_sight() {
+    check_from_elsewhere(CONTAINER, ["another PID namespace", "--pid=container:"], "cannot open the shared-memory object");
+}
+
+#[test]
+fn a_run_is_not_taken_for_dead_where_its_processes_have_other_start_times() {
+    let name = "another time namespace";
+    check_from_elsewhere(TIME, [name, "nsenter --time"], name);
+}

@@ -1,0 +1,131 @@
+//! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose,
+//! and nothing is bound.
+
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+
+use crate::support::programs::{self, Supervised, command, confine, kill, start, start_beside, start_preset};
+use crate::support::skipped;
+
+/// The default placement, for learners that compute all the time.
+const BOUND: &[&str] = &["machine.affinity=true", "replay.samples_per_insert=64.0", "network.hidden=[64, 64]", "learner.batch_size=64"];
+
+/// The kernel's list of the cores that the process may run on.
+fn allowed(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether the process may run on less cores than its supervisor.
+fn is_bound(run: &Supervised, pid: u32) -> bool {
+    let list = allowed(pid);
+    !list.is_empty() && list != allowed(run.pid())
+}
+
+fn has_two_cores() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+}
+
+/// Wait until `condition` holds of a run.
+fn wait_until(awaited: &str, run: &Supervised, condition: impl FnMut() -> bool) {
+    programs::wait_until(awaited, || run.log(), condition);
+}
+
+/// Whether two processes are bound to the same single core.
+fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
+    is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
+}
+
+/// A program that computes without end, on one core.
+struct Hog(Child);
+
+impl Hog {
+    fn on(core: usize) -> Self {
+        let child = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        let hog = Self(child);
+        confine(hog.0.id(), core);
+        hog
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn two_learners_are_never_bound_to_one_core() {
+    let together = || start(&[BOUND, &["learner.count=2", "learner.batch_size=256", "replay.min_size=256"]].concat());
+    let halves = || start_preset("pendulum_td3", &[BOUND, &["learner.split=actor_critic", "run.stop_env_steps=1000000000"]].concat());
+    for begin in [together as fn() -> Supervised, halves] {
+        let mut run = begin();
+        // Both learn by then: neither half comes so far without the other.
+        run.wait_for("the first hundred updates", |line| line["updates"].as_u64() >= Some(100));
+        let learners = run.processes("learner");
+        assert_eq!(learners.len(), 2);
+        assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+    }
+}
+
+#[test]
+fn a_run_leaves_the_cores_alone_to_which_another_is_bound() {
+    let first = start(BOUND);
+    let learner = first.wait_for_process("learner");
+    let mut second = start_beside(&first, BOUND);
+    let other = second.wait_for_process("learner");
+    let (one, two) = ((&first, learner), (&second, other));
+    assert!(!share_a_core(one, two), "both learners are bound to core {}", allowed(learner));
+    // A plan names the runs that it makes room for while they are bound, which they are not for long if other programs run.
+    let plan = command(first.folder.path(), BOUND).arg("--check").output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stderr).into_owned();
+    let names_the_first = plan.contains(&format!("the run of {} (CartPole-v1) is bound to", first.pid()));
+    assert!(names_the_first || !is_bound(&first, learner) || !has_two_cores(), "{plan}");
+    second.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
+    let first = start(BOUND);
+    let second = start_beside(&first, BOUND);
+    let learners = [&first, &second].map(|run| (run, run.wait_for_process("learner")));
+    wait_until("the learners to part", &first, || !share_a_core(learners[0], learners[1]));
+}
+
+#[test]
+fn a_run_leaves_its_cores_when_another_program_takes_one() {
+    if !has_two_cores() {
+        return skipped::because("with a single core there is nothing to leave");
+    }
+    let mut run = start(BOUND);
+    let learner = run.wait_for_process("learner");
+    let core = allowed(learner).parse().ok();
+    // Without a core the run has left its cores already, because the machine is busy.
+    let _hog = core.map(Hog::on);
+    run.wait_for_log("every process may run on any core now");
+    assert!(run.workers().into_iter().all(|pid| !is_bound(&run, pid)));
+    // Replacements are not bound either.
+    let actor = run.wait_for_process("actor");
+    kill(actor, Signal::SIGKILL);
+    wait_until("another actor", &run, || run.processes("actor").iter().any(|&pid| pid != actor));
+    assert!(run.processes("actor").into_iter().all(|pid| !is_bound(&run, pid)));
+}
+
+#[test]
+fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
+    if !has_two_cores() {
+        return skipped::because("with a single core there are no others to follow");
+    }
+    let mut run = start(BOUND);
+    let learner = run.wait_for_process("learner");
+    let Ok(core) = allowed(learner).parse::<usize>() else {
+        return skipped::because("the machine is busy, and the run has left its cores already");
+    };
+    let other =
+        allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
+    confine(run.pid(), other);
+    run.wait_for_log(&format!("the run may use cores {other} now"));
+    wait_until("all processes to be there", &run, || run.workers().into_iter().all(|pid| allowed(pid) == other.to_string()));
+}

@@ -1,0 +1,60 @@
+//! A run on a file system without locks: nobody is kept out of its folder, and whoever goes on with it waits all the same for what a
+//! killed supervisor has left. Driven as real binaries.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::support::programs::{SMALL, command, kill, number, start, stop, try_kill};
+
+/// A library, built in `folder`, with which a program finds no locks on files.
+fn no_locks(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/without_locks/no_locks.c");
+    let library = folder.join("no_locks.so");
+    let status = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().expect("a C compiler");
+    assert!(status.success());
+    library
+}
+
+#[test]
+fn whoever_goes_on_with_a_killed_run_waits_for_its_sentinel() {
+    let folder = tempfile::tempdir().unwrap();
+    // Built before anybody is stopped: the sentinel waits ten seconds for the actor.
+    let library = no_locks(folder.path());
+    let to_disk = "waiting for what was there to be on the disk";
+    let cases = [
+        ("resume", "machine.sentinel=checkpoint", "run.resume=never", to_disk),
+        ("the same command", "machine.sentinel=checkpoint", "run.resume=auto", to_disk),
+        ("adopt", "machine.sentinel=keep", "run.resume=never", "waiting for everybody to leave"),
+    ];
+    for (action, sentinel, resume, awaited) in cases {
+        let settings = ["checkpoint.interval_s=600", sentinel, resume];
+        let mut run = start(&settings);
+        run.wait_for("updates", |line| number(line, "updates") > 50);
+        let actor = run.wait_for_process("actor");
+        stop(actor);
+        run.signal(Signal::SIGKILL);
+        run.wait();
+        let mut program = match resume {
+            "run.resume=auto" => command(run.folder.path(), &[SMALL, &settings].concat()),
+            _ => run.command_to(action, &[]),
+        };
+        let mut going_on = program.arg("--check").env("LD_PRELOAD", &library).spawn().unwrap();
+        let mut lines = BufReader::new(going_on.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let waits = lines.any(|line| line.contains(awaited));
+        // The sentinel may have killed it by now.
+        try_kill(actor, Signal::SIGCONT);
+        assert!(waits, "{action} has not waited");
+        let said: Vec<String> = lines.collect();
+        assert!(going_on.wait().unwrap().success(), "{action}: {said:?}");
+        assert!(said.iter().any(|line| line.contains("goes on ")), "{action}: {said:?}");
+        if action == "adopt" {
+            // Its keeper alone is left of it.
+            run.all_processes().into_iter().for_each(|keeper| kill(keeper, Signal::SIGTERM));
+        }
+        run.wait_for_end_of_all();
+        assert_eq!(run.checkpoints().len(), 1, "{}", run.log());
+    }
+}
