@@ -2,7 +2,7 @@
 
 use super::{FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, at_least, between, finite, positive, positive_up_to, whole};
+use crate::config::limits::{Limits, at_least, between, finite, positive_up_to, whole};
 
 table! {
     /// The algorithm and its settings. A key that has no effect on the named algorithm is refused where it is set.
@@ -50,8 +50,9 @@ table! {
         /// Entropy temperature; `"none"` learns it.
         entropy_temperature: Option<f64> = None, between(0.0, 1_000.0), "", only ["sac"];
         /// Entropy temperature from which learning it starts.
-        initial_entropy_temperature: f64 = 1.0, positive(), "", only ["sac"];
-        /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions.
+        initial_entropy_temperature: f64 = 1.0, positive_up_to(1_000.0), "", only ["sac"];
+        /// Entropy that a learned temperature holds, at most ln 2 for each action dimension; `"none"` takes minus the
+        /// number of action dimensions.
         target_entropy: Option<f64> = None, finite(), "nats", only ["sac"];
         /// Adam's step size for the policy at the beginning; it falls by the same factor as the critics' step size.
         /// `"none"` takes `learner.learning_rate`, as the critics have it.
