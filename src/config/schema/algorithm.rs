@@ -81,8 +81,8 @@ table! {
         /// Divergence between target network and policy that a penalty holds, by adapting its weight. `"none"` has
         /// no penalty.
         kl_target: Option<f64> = None, positive_up_to(100.0), "nats", only ["appo"];
-        /// Scale the advantages of a learner's part of an update to mean 0 and variance 1. `"none"` does so for PPO
-        /// and not for APPO.
+        /// Scale the advantages of a learner's part of an update to mean 0 and variance 1, unless that is a single
+        /// step. `"none"` does so for PPO and not for APPO.
         normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Standard deviation that a continuous policy starts with.
         initial_action_std: f64 = 1.0, between(0.01, 7.0), "half the action range", only FRAGMENT_ALGORITHMS;
