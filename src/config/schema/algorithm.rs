@@ -93,10 +93,11 @@ table! {
         epochs: usize = 4, whole(1, 1_000), "", only ["ppo"];
         /// Parts into which each pass divides the batch; each part is one update.
         minibatches: usize = 4, whole(1, 100_000), "updates", only ["ppo"];
-        /// Scale observations to mean 0 and variance 1, with statistics of all actors, and limit them to 10.
+        /// Scale observations to mean 0 and variance 1, with statistics of all actors, and limit them to 10. A standard
+        /// deviation below 1e-4 counts as about 1e-4.
         normalise_observations: bool = false, Limits::Any, "";
         /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors, and
-        /// limit them (or their sums over `n_step` steps) to 10.
+        /// limit them (or their sums over `n_step` steps) to 10. A deviation below 1e-4 counts as about 1e-4.
         normalise_rewards: bool = false, Limits::Any, "";
     }
 }
