@@ -171,8 +171,9 @@ pub trait Learning {
     }
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` has
-    /// [`Sizes::learned`] values and is scaled and clipped in place. Returns its norm before clipping. A norm that is
-    /// not finite, since a part of the gradient is not, ends the run: it has diverged.
+    /// [`Sizes::learned`] values and is scaled and clipped in place. Returns its norm before clipping. With a norm that
+    /// is not finite, since a part of the gradient is not, training has diverged: the learner is replaced by one that
+    /// begins at the last published state, and the run ends if that happens again and again.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.

@@ -154,10 +154,12 @@ impl PolicyAndValue {
 
 /// Mean and standard deviation of advantages, the deviation a little larger so that it can divide.
 pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> + Clone) -> (f32, f32) {
-    let count = advantages.len() as f32;
-    let mean = advantages.clone().sum::<f32>() / count;
-    let variance = advantages.map(|advantage| (advantage - mean).powi(2)).sum::<f32>() / count;
-    (mean, variance.sqrt() + 1e-8)
+    // As f64 the sum of equal numbers is exact: their deviation is no rounding error, by which another would be divided.
+    let advantages = advantages.map(f64::from);
+    let count = advantages.len() as f64;
+    let mean = advantages.clone().sum::<f64>() / count;
+    let variance = advantages.map(|advantage| (advantage - mean).powi(2)).sum::<f64>() / count;
+    (mean as f32, variance.sqrt() as f32 + 1e-8)
 }
 
 /// A policy that draws its actions, and a value.
@@ -207,5 +209,18 @@ impl Policy for DrawnPolicy {
 
     fn state_value(&self, outputs: &[f32]) -> f32 {
         if self.tells_value { outputs[self.distribution.outputs()] } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_advantages_have_no_deviation() {
+        for (advantage, count) in [(0.1, 16), (0.7, 16), (1000.1, 16), (-16.2736, 256)] {
+            let found = mean_and_deviation(std::iter::repeat_n(advantage, count));
+            assert_eq!(found, (advantage, 1e-8), "{count} of them");
+        }
     }
 }

@@ -10,6 +10,8 @@
 //!
 //! docs/sac.md has the measured scores.
 
+use std::f64::consts::LN_2;
+
 use super::action::uniform;
 use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective, join};
@@ -48,7 +50,25 @@ impl Sac {
             further_parameters: 1,
             further_state_values: Temperature::STATE_VALUES,
         };
-        Ok(Self { shared: ActorCritic::new(kind, config, environment)? })
+        let shared = ActorCritic::new(kind, config, environment)?;
+        check_target_entropy(config, shared.action_elements)?;
+        Ok(Self { shared })
+    }
+}
+
+/// Refuse an entropy that no policy can have, towards which a learned temperature would grow until nothing is finite.
+fn check_target_entropy(config: &Config, action_elements: usize) -> Result<(), AlgorithmError> {
+    // The uniform policy has the most, and each element of an action lies between -1 and 1.
+    let most = action_elements as f64 * LN_2;
+    match config.algorithm.target_entropy {
+        Some(target) if target > most && config.algorithm.entropy_temperature.is_none() => Err(AlgorithmError::Refused {
+            key: "algorithm.target_entropy",
+            reason: format!(
+                "no policy has an entropy of {target} nats here: each element of an action adds at most ln 2, {most:.2} in all, so that \
+                 the temperature would grow for ever; use \"none\", which takes -{action_elements}"
+            ),
+        }),
+        _ => Ok(()),
     }
 }
 

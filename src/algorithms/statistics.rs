@@ -6,7 +6,7 @@
 
 use crate::networks::InputScaling;
 
-/// Added to a variance before it divides.
+/// Added to a variance before it divides, so that rounding errors of what never varies stay small.
 const EPSILON: f64 = 1e-8;
 
 /// What is normalised, and how much there is of it.
@@ -65,8 +65,9 @@ impl Moments {
         self.count = count;
     }
 
+    /// At most the largest f32, as it is published: with an infinite one everything would be scaled to 0 from then on.
     fn variance(&self) -> f64 {
-        if self.count > 0.0 { self.squares / self.count } else { 1.0 }
+        if self.count > 0.0 { (self.squares / self.count).min(f64::from(f32::MAX)) } else { 1.0 }
     }
 }
 
@@ -238,6 +239,21 @@ mod tests {
         };
         assert_eq!(scale_after(&[0.0; 1_000]), 1.0);
         assert!((scale_after(&[0.5, -0.5]) - 2.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn numbers_as_large_as_floats_may_be_are_scaled_to_others_than_0() {
+        let (mut seen, large) = (RunningStatistics::new(1, 1, 0.0), [f32::MAX, f32::MAX, f32::MAX, -f32::MAX]);
+        seen.observe(&large);
+        large.iter().for_each(|&reward| seen.reward(0, reward, false));
+        let (mut statistics, mut values) = (Statistics::new(1), [0.0; 4]);
+        let counts = seen.publish(&mut values);
+        statistics.merge(&values, counts);
+        let mut scaled = large;
+        statistics.input_scaling().apply(&mut scaled);
+        // The difference of the last one from the mean is beyond all floats.
+        assert_eq!(scaled, [10.0, 10.0, 10.0, -10.0]);
+        assert!(statistics.reward_scale() > 0.0);
     }
 
     #[test]

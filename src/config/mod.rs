@@ -46,6 +46,6 @@ pub use load::{Difference, Loaded};
 pub use own::{AlgorithmKey, AlgorithmKeyError, OwnConfig};
 pub use place::Place;
 pub use reference::reference;
-pub use resumption::{changes_that_do_not_fit, overrides_that_do_not_fit, repeats, settings_to_begin_with};
+pub use resumption::{INITIAL_KEYS, changes_that_do_not_fit, overrides_that_do_not_fit, repeats, settings_to_begin_with};
 pub(crate) use rules::multiple_near;
 pub use schema::{Config, Resume};

@@ -10,7 +10,7 @@ use super::load::is_same;
 use super::overrides;
 use super::schema::Config;
 
-/// The keys that decide what a checkpoint holds, or what it means, beside those that are [`LEARNED`]: a table, or one key.
+/// The keys that decide what a checkpoint holds, or what it means, beside [`LEARNED`] and [`INITIAL_KEYS`]: a table, or one key.
 const FIXED: &[&str] = &[
     "run.name",
     "run.folder",
@@ -22,7 +22,6 @@ const FIXED: &[&str] = &[
     "algorithm.name",
     "algorithm.gamma",
     "algorithm.n_step",
-    "network.initialisation",
     "replay.capacity",
     "replay.prioritized",
     "replay.min_size",
@@ -45,6 +44,9 @@ const LEARNED: &[&str] = &[
     "auto_encoder",
     "learner.split",
 ];
+
+/// The keys that decide what learning begins with, and nothing after that.
+pub const INITIAL_KEYS: &[&str] = &["algorithm.initial_entropy_temperature", "algorithm.initial_action_std", "network.initialisation"];
 
 /// The keys that decide neither what a synchronous run learns nor what is found of it. Its limits are none of them: where it ends, it is
 /// evaluated once more.
@@ -111,7 +113,7 @@ pub fn overrides_that_do_not_fit(before: &Config, overrides: &[String]) -> Vec<S
 
 /// Whether a run that goes on has to keep the key with this path in this table.
 pub(super) fn is_fixed(table: &str, path: &str) -> bool {
-    is_among(FIXED, table, path) || is_among(LEARNED, table, path)
+    [FIXED, LEARNED, INITIAL_KEYS].iter().any(|named| is_among(named, table, path))
 }
 
 /// Whether `named` has the key with this path, or its whole table.
@@ -154,7 +156,9 @@ mod tests {
         after.network.hidden = vec![7];
         after.replay.capacity += 1;
         after.auto_encoder.latent += 1;
-        assert_eq!(changes_that_do_not_fit(&before, &after), ["auto_encoder.latent", "network.hidden", "replay.capacity"]);
+        after.algorithm.initial_action_std = 0.3;
+        let changed = ["algorithm.initial_action_std", "auto_encoder.latent", "network.hidden", "replay.capacity"];
+        assert_eq!(changes_that_do_not_fit(&before, &after), changed);
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
     fn every_key_that_is_named_is_one() {
         let is_known = |named: &&str| *named == "own" || Key::find(named).is_some() || Key::all().any(|key| key.table == *named);
         assert_eq!(
-            FIXED.iter().chain(LEARNED).chain(ASIDE).copied().filter(|named| !is_known(named)).collect::<Vec<_>>(),
+            FIXED.iter().chain(LEARNED).chain(INITIAL_KEYS).chain(ASIDE).copied().filter(|named| !is_known(named)).collect::<Vec<_>>(),
             Vec::<&str>::new()
         );
     }

@@ -25,6 +25,9 @@ use crate::sync::{Ordering, monotonic_ns};
 /// How long a process may take to leave, once it was asked to or the run ends, before it is killed.
 pub(super) const LEAVING_PATIENCE: Duration = Duration::from_secs(10);
 
+/// A gradient that is not finite within so few updates follows from the size of what was seen: steps have not led far yet.
+const FIRST_UPDATES: u64 = 10;
+
 /// Why a role had to give up. It ends up in the process's last words and in the supervisor's report.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -71,17 +74,27 @@ pub enum RoleError {
 impl RoleError {
     /// The gradient of this `update`, which says `metrics` of itself, is no longer a number in a run that `config` describes.
     pub(super) fn diverged(config: &Config, update: u64, metrics: String) -> Self {
-        let mut remedy = "lower learner.learning_rate".to_owned();
+        let mut smaller_steps = "lower learner.learning_rate".to_owned();
         if config.learner.max_gradient_norm.is_none() {
-            remedy += ", or set learner.max_gradient_norm";
+            smaller_steps += ", or set learner.max_gradient_norm";
+        }
+        let mut normalised = Vec::new();
+        // An auto-encoder takes bytes as they are.
+        if !config.algorithm.normalise_observations && config.auto_encoder.coefficient == 0.0 {
+            normalised.push("algorithm.normalise_observations=true");
+        }
+        if !config.algorithm.normalise_rewards {
+            let by_error = config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError;
+            let with_priority = "algorithm.normalise_rewards=true and replay.initial_priority=max";
+            normalised.push(if by_error { with_priority } else { "algorithm.normalise_rewards=true" });
         }
         // No run that goes on may change what is normalised.
-        if !config.algorithm.normalise_rewards {
-            remedy += ", or begin a new run with algorithm.normalise_rewards=true";
-            if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
-                remedy += " and replay.initial_priority=max";
-            }
-        }
+        let anew = format!("begin a new run with {}", normalised.join(", or "));
+        let remedy = match update {
+            _ if normalised.is_empty() => smaller_steps,
+            ..=FIRST_UPDATES => format!("observations or rewards may be too large: {anew}, or {smaller_steps}"),
+            _ => format!("{smaller_steps}, or {anew}"),
+        };
         Self::Diverged { update, metrics, remedy }
     }
 }
@@ -228,15 +241,20 @@ mod tests {
 
     #[test]
     fn who_has_diverged_is_told_only_what_is_not_done_yet_and_may_be_changed() {
-        let advised = |change: fn(&mut Config)| {
+        let advised_in = |update, change: fn(&mut Config)| {
             let mut config = Config::for_environment("CartPole-v1");
             change(&mut config);
             config.validate().unwrap();
-            RoleError::diverged(&config, 7, "loss inf".into()).to_string().split_once("training has diverged; ").unwrap().1.to_owned()
+            RoleError::diverged(&config, update, "loss inf".into()).to_string().split_once("training has diverged; ").unwrap().1.to_owned()
         };
-        let normalised = "begin a new run with algorithm.normalise_rewards=true";
+        let advised = |change: fn(&mut Config)| advised_in(700, change);
+        let normalised = "begin a new run with algorithm.normalise_observations=true, or algorithm.normalise_rewards=true";
         assert_eq!(advised(|_| {}), format!("lower learner.learning_rate, or {normalised}"));
-        assert_eq!(advised(|config| config.algorithm.normalise_rewards = true), "lower learner.learning_rate");
+        let both = |config: &mut Config| (config.algorithm.normalise_observations, config.algorithm.normalise_rewards) = (true, true);
+        assert_eq!(advised(both), "lower learner.learning_rate");
+        let [first, later] = [1, 11].map(|update| advised_in(update, |_| {}));
+        assert_eq!(first, format!("observations or rewards may be too large: {normalised}, or lower learner.learning_rate"));
+        assert_eq!((later, advised_in(1, both)), (advised(|_| {}), advised(both)));
         let unlimited = advised(|config| config.learner.max_gradient_norm = None);
         assert_eq!(unlimited, format!("lower learner.learning_rate, or set learner.max_gradient_norm, or {normalised}"));
         let by_error = advised(|config| config.replay.initial_priority = InitialPriority::TdError);

@@ -27,7 +27,7 @@ pub enum StopReason {
     Interrupted,
     /// Too many processes of the run died. The reason is a line, and below it what explains it, such as a traceback.
     GaveUp(String),
-    /// Nobody can go on with the run. The reason is a line, and below it what explains it, such as a traceback.
+    /// Training has diverged: what was learned last is nothing to go on from. The reason is a line that says where.
     Failed(String),
     /// The content of the memory is known to be wrong, for this reason. A complete checkpoint, if there is one, was
     /// written before, and the run can go on from it.

@@ -13,12 +13,17 @@ use shoal::telemetry::videos_in;
 use crate::support::programs::{self, SMALL, Supervised, number, said, start, start_preset, told};
 use crate::support::python;
 
-/// A run of the environment that fails as `how` says. It has no evaluator, which would also fail.
-fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
+/// The settings of a run of the environment that fails as `how` says. It has no evaluator, which would also fail.
+fn faulty(how: &str, arguments: &str, overrides: &[&str]) -> Vec<String> {
     let python_path = format!("environment.python_path={}", python::folder().display());
     let arguments = format!(r#"environment.keyword_arguments={{"how": "{how}"{arguments}}}"#);
     let common = ["environment.id=python:faulty:Faulty", &python_path, &arguments, "evaluator.enabled=false", "actor.environments=1"];
-    start(&[&common[..], overrides].concat())
+    [&common[..], overrides].concat().into_iter().map(str::to_owned).collect()
+}
+
+fn start_faulty(how: &str, arguments: &str, overrides: &[&str]) -> Supervised {
+    let settings = faulty(how, arguments, overrides);
+    start(&settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The report of a run that gave up.
@@ -246,6 +251,39 @@ fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
     assert!(run.wait().success(), "{}", run.output());
     assert!(run.log().contains("nothing of the run is lost"), "{}", run.log());
     run.assert_nothing_left();
+}
+
+#[test]
+fn a_synchronous_run_whose_environment_raised_once_goes_on_from_its_checkpoint_by_the_same_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("raised");
+    std::fs::write(&mark, "").unwrap();
+    let once = format!(r#", "after": 0, "once": {:?}"#, mark.display().to_string());
+    let changes = ["actor.count=0", "checkpoint.synchronous_interval_steps=500", "run.resume=auto"];
+    let settings = faulty("raise", &once, &changes);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut run = start(&settings);
+    run.wait_for_log("checkpoint 000001");
+    // The next step raises, and marks again that one has.
+    std::fs::remove_file(&mark).unwrap();
+    assert_eq!(run.wait().code(), Some(1));
+    let output = run.output();
+    assert!(output.contains("gave up: synchronous trainer 0 failed: ") && output.contains("ValueError: the wheels came off"), "{output}");
+    assert!(output.contains("go on "), "the command that resumes it: {output}");
+    run.start_again(&settings);
+    run.wait_for_log("goes on from checkpoint");
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_run_that_has_diverged_is_offered_nothing_to_go_on_from() {
+    let python_path = format!("environment.python_path={}", python::folder().display());
+    // The squared gradient of the first update is beyond all floats.
+    let rewarded = ["environment.id=python:shapes:Rewarded", &python_path, r#"environment.keyword_arguments={"reward": 1e30}"#];
+    let mut run = start(&[&rewarded[..], &["algorithm.loss=mse", "actor.count=0", "evaluator.enabled=false"]].concat());
+    assert_eq!(run.wait().code(), Some(1));
+    let reason = run.record()["finished"]["reason"].to_string();
+    assert!(reason.contains("failed: synchronous trainer 0 failed: the gradient of update 1 is not finite"), "{reason}");
 }
 
 #[test]

@@ -112,6 +112,15 @@ fn each_device_of_a_list_is_tried() {
 }
 
 #[test]
+fn an_entropy_that_no_policy_has_is_refused_where_a_temperature_is_learned_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = refusal_on("pendulum_sac", folder.path(), &["--check", "--set", "algorithm.target_entropy=1"]);
+    assert!(said.contains("no policy has an entropy of 1 nats here") && said.contains("0.69 in all"), "{said}");
+    let reached = supervisor_on("pendulum_sac", folder.path(), &["--check", "--set", "algorithm.target_entropy=0.5"]);
+    assert!(reached.status.success(), "{}", String::from_utf8_lossy(&reached.stderr));
+}
+
+#[test]
 fn fragments_too_long_for_a_segment_are_refused_by_their_length_with_the_most_that_fits() {
     let folder = tempfile::tempdir().unwrap();
     let said = |length: &str, batch: &str| {

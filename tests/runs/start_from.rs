@@ -253,6 +253,8 @@ fn what_does_not_fit_is_refused_at_the_key_by_what_differs_and_nothing_is_writte
     let ppo = preset().with_file_name("cartpole_ppo.toml");
     let refused = refusal(folder.path(), &ppo, &[&run]);
     assert!(refused.contains("was learned by \"dqn\", and algorithm.name is \"ppo\" here"), "{refused}");
+    let refused = refusal(folder.path(), &ppo, &[&run, "network.initialisation=he"]);
+    assert!(refused.contains("--set network.initialisation=he: ") && refused.contains("is taken from run.start_from"), "{refused}");
     let seeds = ["train", "CartPole-v1", "--seeds", "1-2", "--set", "run.start_from=nowhere"];
     let refused = said(&program("shoal", folder.path()).args(seeds).current_dir(folder.path()).output().unwrap());
     assert!(refused.contains("it cannot be found") && !folder.path().join("runs").exists(), "{refused}");

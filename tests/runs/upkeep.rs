@@ -187,6 +187,24 @@ fn a_run_gives_up_on_a_process_that_fails_three_times_in_a_row_however_often_it_
     assert!(output.contains("restarting now (1 of 1000)") && output.contains("restarting in 1 s (2 of 1000)"), "{output}");
 }
 
+#[test]
+fn a_run_whose_learner_crashes_again_and_again_keeps_what_was_learned_before() {
+    let slow = ["environment.step_delay_us=8000", "replay.samples_per_insert=4", "evaluator.enabled=false"];
+    let mut run = start(&[&slow[..], &["checkpoint.interval_s=600"]].concat());
+    // From here on there is a state that a replacement goes on from.
+    run.wait_for("a state that was published", |line| number(line, "updates") > 100);
+    let mut crashed = Vec::new();
+    for _ in 0..3 {
+        let learner = run.look_for("a learner", |run| run.processes("learner").into_iter().find(|pid| !crashed.contains(pid)));
+        kill(learner, Signal::SIGABRT);
+        crashed.push(learner);
+    }
+    assert_eq!(run.wait().code(), Some(1));
+    let output = run.output();
+    assert!(output.contains("gave up: learner 0 was killed by SIGABRT (3 times in a row") && output.contains("go on "), "{output}");
+    assert_eq!(run.checkpoints().len(), 1, "{output}");
+}
+
 /// Where `runs/latest` leads.
 fn run_folder_of(folder: &std::path::Path) -> Option<std::path::PathBuf> {
     folder.join("runs/latest").canonicalize().ok()

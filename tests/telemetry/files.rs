@@ -295,7 +295,7 @@ fn a_run_that_came_to_a_limit_is_offered_to_go_on_with_twice_of_it() {
 }
 
 #[test]
-fn a_run_whose_memory_is_wrong_goes_on_from_its_checkpoint_and_one_whose_learner_failed_does_not() {
+fn a_run_whose_memory_is_wrong_goes_on_from_its_checkpoint_and_one_that_has_diverged_does_not() {
     let poisoned = offered(StopReason::Poisoned("the sums are wrong".into()), 5.0, 500).unwrap();
     assert!(poisoned.contains(" resume ") && !poisoned.contains("--set"), "{poisoned}");
     assert_eq!(offered(StopReason::Failed("the loss is NaN".into()), 5.0, 500), None);

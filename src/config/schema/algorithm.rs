@@ -2,7 +2,7 @@
 
 use super::{FRAGMENT_ALGORITHMS, TRANSITION_ALGORITHMS};
 use crate::config::define::{choice, table};
-use crate::config::limits::{Limits, at_least, between, finite, positive, positive_up_to, whole};
+use crate::config::limits::{Limits, at_least, between, finite, positive_up_to, whole};
 
 table! {
     /// The algorithm and its settings. A key that has no effect on the named algorithm is refused where it is set.
@@ -50,8 +50,9 @@ table! {
         /// Entropy temperature; `"none"` learns it.
         entropy_temperature: Option<f64> = None, between(0.0, 1_000.0), "", only ["sac"];
         /// Entropy temperature from which learning it starts.
-        initial_entropy_temperature: f64 = 1.0, positive(), "", only ["sac"];
-        /// Entropy that a learned temperature holds; `"none"` takes minus the number of action dimensions.
+        initial_entropy_temperature: f64 = 1.0, positive_up_to(1_000.0), "", only ["sac"];
+        /// Entropy that a learned temperature holds, at most ln 2 for each action dimension; `"none"` takes minus the
+        /// number of action dimensions.
         target_entropy: Option<f64> = None, finite(), "nats", only ["sac"];
         /// Adam's step size for the policy at the beginning; it falls by the same factor as the critics' step size.
         /// `"none"` takes `learner.learning_rate`, as the critics have it.
@@ -80,8 +81,8 @@ table! {
         /// Divergence between target network and policy that a penalty holds, by adapting its weight. `"none"` has
         /// no penalty.
         kl_target: Option<f64> = None, positive_up_to(100.0), "nats", only ["appo"];
-        /// Scale the advantages of a learner's part of an update to mean 0 and variance 1. `"none"` does so for PPO
-        /// and not for APPO.
+        /// Scale the advantages of a learner's part of an update to mean 0 and variance 1, unless that is a single
+        /// step. `"none"` does so for PPO and not for APPO.
         normalise_advantages: Option<bool> = None, Limits::Any, "", only FRAGMENT_ALGORITHMS;
         /// Standard deviation that a continuous policy starts with.
         initial_action_std: f64 = 1.0, between(0.01, 7.0), "half the action range", only FRAGMENT_ALGORITHMS;
@@ -92,10 +93,11 @@ table! {
         epochs: usize = 4, whole(1, 1_000), "", only ["ppo"];
         /// Parts into which each pass divides the batch; each part is one update.
         minibatches: usize = 4, whole(1, 100_000), "updates", only ["ppo"];
-        /// Scale observations to mean 0 and variance 1, with statistics of all actors, and limit them to 10.
+        /// Scale observations to mean 0 and variance 1, with statistics of all actors, and limit them to 10. A standard
+        /// deviation below 1e-4 counts as about 1e-4.
         normalise_observations: bool = false, Limits::Any, "";
         /// Divide rewards by the standard deviation of the discounted return, with statistics of all actors, and
-        /// limit them (or their sums over `n_step` steps) to 10.
+        /// limit them (or their sums over `n_step` steps) to 10. A deviation below 1e-4 counts as about 1e-4.
         normalise_rewards: bool = false, Limits::Any, "";
     }
 }

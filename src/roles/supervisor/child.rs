@@ -8,13 +8,17 @@ use crate::environments::python;
 use crate::machine::affinity;
 use crate::roles::evaluator::EvaluationReport;
 use crate::roles::run::catch_panic;
-use crate::roles::{Run, actor, evaluator, learner, synchronous, visualizer};
+use crate::roles::{RoleError, Run, actor, evaluator, learner, synchronous, visualizer};
 use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
 use crate::telemetry::RunFolder;
 
 /// Exit code of a process that could not go on and said why in its last words.
 pub(super) const ERROR_EXIT_CODE: i32 = 1;
+
+/// The same where training has diverged, so that what was learned last is nothing to go on from. An environment that ends
+/// its process itself is unlikely to use this code.
+pub(super) const DIVERGED_EXIT_CODE: i32 = 102;
 
 /// What a child is given by the supervisor's memory.
 pub(super) struct Child<'a> {
@@ -74,7 +78,7 @@ impl Child<'_> {
             }
             Err(error) => {
                 run.process.set_last_words(&error.to_string());
-                ERROR_EXIT_CODE
+                if matches!(error, RoleError::Diverged { .. }) { DIVERGED_EXIT_CODE } else { ERROR_EXIT_CODE }
             }
         }
     }

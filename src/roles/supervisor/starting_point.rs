@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{Prepared, SupervisorError};
 use crate::checkpoint::{CheckpointError, Checkpoints, Learned, RunCheckpoint};
 use crate::config::schema::Split;
-use crate::config::{Config, Loaded, Resume, settings_to_begin_with};
+use crate::config::{Config, INITIAL_KEYS, Loaded, Resume, settings_to_begin_with};
 use crate::replay::Schema;
 use crate::segment::Segment;
 use crate::segment::description::FieldDescription;
@@ -152,9 +152,13 @@ impl Prepared {
     /// What the run begins with, if that is what another has learned.
     ///
     /// # Errors
-    /// There is no checkpoint, it is damaged, or it does not fit.
+    /// There is no checkpoint, it is damaged, or it does not fit; or a key was typed that then has no effect.
     pub(super) fn starting_point(&self) -> Result<Option<StartingPoint>, SupervisorError> {
         let Some(path) = &self.loaded.config.run.start_from else { return Ok(None) };
+        if let Some(key) = INITIAL_KEYS.iter().find(|key| self.loaded.is_typed(key)) {
+            let message = "it has no effect, since what learning begins with is taken from run.start_from; leave one of the two out";
+            return Err(self.loaded.error_at(key, message.into()).into());
+        }
         let found = || {
             let checkpoint = RunCheckpoint::open_to_begin(&checkpoint_at(Path::new(path))?)?;
             let point = StartingPoint { learned: checkpoint.learned()?, checkpoint };

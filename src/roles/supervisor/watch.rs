@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::WaitOptions;
 
-use super::child::ERROR_EXIT_CODE;
+use super::child::{DIVERGED_EXIT_CODE, ERROR_EXIT_CODE};
 use super::hang::{Hang, StackFile, Unwatched};
 use super::slots::PlannedProcess;
 use crate::readable::headline_and_details;
@@ -164,6 +164,11 @@ impl Ending {
         }
     }
 
+    /// Whether the process ended because training has diverged.
+    pub(super) fn is_divergence(self) -> bool {
+        self == Self::Exit(DIVERGED_EXIT_CODE)
+    }
+
     /// The signal that killed the process, if it has a name.
     pub(super) fn signal(self) -> Option<Signal> {
         match self {
@@ -180,7 +185,7 @@ impl Ending {
                 Some(signal) => format!("was killed by {signal}"),
                 None => format!("was killed by signal {number}"),
             },
-            Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE) if !headline.is_empty() => format!("failed: {headline}"),
+            Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE | DIVERGED_EXIT_CODE) if !headline.is_empty() => format!("failed: {headline}"),
             Self::Exit(code) => format!("exited with code {code}"),
         }
     }

@@ -21,6 +21,7 @@ struct Exit {
     planned: PlannedProcess,
     /// Whether the process failed by itself: nobody killed it.
     is_own_fault: bool,
+    has_diverged: bool,
     /// It had done all that it was for, and only closed its environments.
     was_closing: bool,
     pid: i32,
@@ -104,6 +105,7 @@ impl Session {
         }
         let exit = Exit {
             is_own_fault,
+            has_diverged: death.ending.is_divergence(),
             was_closing,
             pid: death.pid.as_raw(),
             repaired,
@@ -174,16 +176,16 @@ impl Session {
 
     /// End what a process was needed for that is replaced no more; `often` says how often it has died.
     fn give_up(&mut self, index: usize, exit: &Exit, often: &str) {
-        let Exit { planned, is_own_fault, who, how, details, .. } = exit;
+        let Exit { planned, has_diverged, who, how, details, .. } = exit;
         if planned.role == Role::Visualizer {
             self.watched[index].give_up();
             let event = format!("{who} {how}{often}; nothing is shown any more, and training goes on");
             self.sinks.event(&with_details(event, details));
             return;
         }
-        // What a learner cannot go on from, nobody can.
-        let is_of_learning = *is_own_fault && planned.role.learns();
-        let reason = if is_of_learning { StopReason::Failed } else { StopReason::GaveUp };
+        // What has diverged, nobody can go on from. Any other cause, such as a crash of an environment in the trainer of a synchronous
+        // run, or a device that fails, leaves what was learned as it is.
+        let reason = if *has_diverged { StopReason::Failed } else { StopReason::GaveUp };
         self.reason = Some(reason(with_details(format!("{who} {how}{often}"), details)));
     }
 
