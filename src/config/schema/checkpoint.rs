@@ -4,7 +4,7 @@ use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, positive_up_to, whole};
 
 table! {
-    /// The checkpoints from which a run goes on after its end, or after it was killed (docs/resume.md).
+    /// The checkpoints from which a run is resumed after its end, or after it was killed (docs/resume.md).
     [checkpoint] CheckpointConfig {
         /// Time between two checkpoints. One more is written at the end of the run. `"none"` writes none.
         interval_s: Option<f64> = Some(600.0), positive_up_to(31_536_000.0), "seconds";
@@ -13,7 +13,7 @@ table! {
         /// interval changes what the run learns. PPO and APPO put each checkpoint off until all environments have
         /// taken whole fragments since the one before.
         synchronous_interval_steps: Option<u64> = None, whole(1, 1_000_000_000_000), "environment steps";
-        /// When a checkpoint includes the replay. Without it a run goes on with an empty replay, and a checkpoint
+        /// When a checkpoint includes the replay. Without it a resumed run begins with an empty replay, and a checkpoint
         /// has the size of a few networks.
         replay: KeepReplay = KeepReplay::UntilCompleted, Limits::Any, "";
         /// How many of the newest checkpoints are kept. While another is written there is one more.

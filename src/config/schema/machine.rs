@@ -28,9 +28,9 @@ table! {
 choice! {
     /// What the sentinel does with a run whose supervisor was killed.
     AfterSupervisor {
-        /// The sentinel writes a checkpoint, from which `shoal resume` goes on, and frees the memory.
+        /// The sentinel writes a checkpoint, from which `shoal resume` continues, and frees the memory.
         WrittenToDisk = "checkpoint",
-        /// The sentinel keeps the run in memory. `shoal adopt` goes on with it there, without a look at the
+        /// The sentinel keeps the run in memory. `shoal adopt` continues it there, without a look at the
         /// replay's rows; `shoal resume`, or SIGTERM to the sentinel, has it written to the disk.
         Kept = "keep",
     }

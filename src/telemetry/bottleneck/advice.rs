@@ -22,7 +22,7 @@ const MUCH_FROM: f64 = 0.2;
 /// From this many transitions on, the fixed cost of a flush hardly counts.
 const LARGE_PORTION: usize = 64;
 /// Up to this batch, a pass through layers of some hundred units takes a GPU about as long as a pass with fewer rows.
-/// Measured: docs/networks.md.
+/// Measured: docs/performance.md.
 const LARGEST_BATCH_ON_GPU: usize = 4_096;
 /// How many times as much of something to try.
 const FACTOR: usize = 4;
