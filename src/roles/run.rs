@@ -173,9 +173,14 @@ impl<'a> Run<'a> {
 
     /// Before every sleep at the rate limiter: count the wait so far, for whoever looks meanwhile. Whether to wait on.
     pub fn waits_on(&self, laps: &mut Laps) -> bool {
-        self.process.counters().add(Counter::LimiterWaitNs, laps.lap());
+        self.count_lap(Counter::LimiterWaitNs, laps);
         self.process.enter(Phase::LimiterWait);
         !self.is_over()
+    }
+
+    /// Count the time since the last lap.
+    pub(super) fn count_lap(&self, counter: Counter, laps: &mut Laps) {
+        self.process.counters().add(counter, laps.lap());
     }
 
     /// Count what this process's networks have computed since this was last called.

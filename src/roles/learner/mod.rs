@@ -213,7 +213,7 @@ impl<'a> Learner<'a> {
     }
 
     fn count(&mut self, counter: Counter) {
-        self.run.process.counters().add(counter, self.laps.lap());
+        self.run.count_lap(counter, &mut self.laps);
     }
 
     fn wait_for_batch(&mut self) -> bool {
