@@ -106,7 +106,10 @@ fn cores(machine: &Machine) -> Finding {
 }
 
 fn memory(machine: &Machine) -> Finding {
-    let memory = &machine.memory;
+    let Some(memory) = &machine.memory else {
+        let fact = "/proc/meminfo cannot be read: a run for which there is too little may begin, and be killed".to_owned();
+        return Finding::warning("memory", fact, "mount /proc with all of its files (systemd: ProcSubset=all)");
+    };
     let fact = format!("{} available of {}", BinaryBytes(memory.available_bytes), BinaryBytes(memory.total_bytes));
     if memory.available_bytes >= SCARCE_BYTES {
         return Finding::ok("memory", fact);
@@ -153,11 +156,9 @@ fn budget(machine: &Machine) -> Finding {
 }
 
 fn huge_pages(machine: &Machine) -> Finding {
-    let memory = &machine.memory;
-    let reserved = match memory.reserved_huge_pages {
-        0 => String::new(),
-        count => format!("; {count} pages of {} are reserved (hugetlb)", BinaryBytes(memory.huge_page_bytes)),
-    };
+    let reserved = machine.memory.as_ref().filter(|memory| memory.reserved_huge_pages > 0).map_or_else(String::new, |memory| {
+        format!("; {} pages of {} are reserved (hugetlb)", memory.reserved_huge_pages, BinaryBytes(memory.huge_page_bytes))
+    });
     match machine.huge_pages {
         HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm{reserved}")),
         HugePages::OnRequest => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm on request{reserved}")),
@@ -277,7 +278,6 @@ mod tests {
     /// A machine on which nothing is amiss, whatever this one is like.
     fn sound_machine() -> Machine {
         let root = fixture::root(&[
-            ("proc/sys/kernel/osrelease", "6.1.0\n"),
             ("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 16777216 kB\n"),
             ("sys/kernel/mm/transparent_hugepage/shmem_enabled", "always within_size advise [never] deny force\n"),
             ("proc/self/mountinfo", "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n"),
@@ -288,6 +288,7 @@ mod tests {
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
         machine.software.most_open_files = 4_096;
+        machine.software.kernel = "6.1.0".into();
         machine
     }
 
@@ -316,11 +317,12 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 9] = [
+        let defects: [(&str, Severity, Damage); 10] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
             ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1)),
-            ("memory", Severity::Warning, |machine| machine.memory.available_bytes = 1 << 30),
+            ("memory", Severity::Warning, |machine| machine.memory.as_mut().unwrap().available_bytes = 1 << 30),
+            ("memory", Severity::Warning, |machine| machine.memory = None),
             ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
             ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),
             ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
@@ -385,7 +387,7 @@ mod tests {
         let mut machine = sound_machine();
         (machine.shared_memory, machine.software.largest_file_bytes) = (Some(SharedMemory::UNLIMITED), u64::MAX);
         assert_eq!(shared_memory(&machine), Finding::ok("shared memory", "/dev/shm has no limit of its own".to_owned()));
-        assert_eq!(Budget::of(&machine), Budget { bytes: machine.memory.available_bytes, limit: Limit::AvailableMemory });
+        assert_eq!(Budget::of(&machine), Budget { bytes: 16 << 30, limit: Limit::AvailableMemory });
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub use software::{Libtorch, Software};
 pub struct Machine {
     /// Processor cores.
     pub cores: Cores,
-    /// Memory of the whole machine.
-    pub memory: Memory,
+    /// Memory of the whole machine; `None` if the kernel does not tell.
+    pub memory: Option<Memory>,
     /// The tightest memory limit on this process's control groups; `None` without any.
     pub cgroup: Option<cgroup::MemoryLimit>,
     /// `/dev/shm`; `None` if there is none.
@@ -106,8 +106,9 @@ mod tests {
     fn this_machine_has_a_core_and_memory() {
         let machine = Machine::detect();
         assert!(!machine.cores.usable.is_empty());
-        assert!(machine.memory.total_bytes >= machine.memory.available_bytes && machine.memory.available_bytes > 0);
-        assert!(Budget::of(&machine).bytes <= machine.memory.available_bytes);
+        let memory = machine.memory.as_ref().unwrap();
+        assert!(memory.total_bytes >= memory.available_bytes && memory.available_bytes > 0);
+        assert!(Budget::of(&machine).bytes <= memory.available_bytes);
     }
 
     #[test]

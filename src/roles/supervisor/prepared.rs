@@ -268,7 +268,7 @@ fn check_memory(plan: &Plan, mut machine: Machine, resumption: Option<&Resumptio
     let deadline = Instant::now() + if resumption.is_some() { FREEING_PATIENCE } else { Duration::ZERO };
     loop {
         let budget = Budget::of(&machine);
-        match plan.check(&Budget { bytes: budget.bytes + kept_bytes, ..budget }) {
+        match plan.check(&Budget { bytes: budget.bytes.saturating_add(kept_bytes), ..budget }) {
             Err(_) if Instant::now() < deadline => {
                 thread::sleep(FREEING_PAUSE);
                 machine = Machine::detect();
