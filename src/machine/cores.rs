@@ -1,5 +1,6 @@
 //! The cores that this process may use, and how they lie on physical cores and NUMA nodes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -8,6 +9,9 @@ use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::text_of;
+
+/// The kernel's number for what the fastest core of a machine computes.
+const FULL_CAPACITY: u32 = 1_024;
 
 /// Processor cores. A "core" without further word is a logical one: what the kernel schedules on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,7 +22,8 @@ pub struct Cores {
     pub usable: Vec<usize>,
     /// Number of cores that the control group's share of processor time makes up, if that is fewer than `usable`.
     pub quota: Option<usize>,
-    /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings.
+    /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings,
+    /// in both halves the fastest first.
     pub by_preference: Vec<usize>,
     /// Physical cores among the usable ones.
     pub physical: usize,
@@ -37,7 +42,11 @@ impl Cores {
     /// The topology below `root`, seen by a process that may use `usable`.
     fn on(root: &Path, usable: Vec<usize>) -> Self {
         let mut seen = BTreeSet::new();
-        let (first_of_core, siblings): (Vec<usize>, Vec<usize>) = usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
+        let (mut first_of_core, mut siblings): (Vec<usize>, Vec<usize>) =
+            usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
+        for half in [&mut first_of_core, &mut siblings] {
+            half.sort_by_cached_key(|&core| Reverse(speed(root, core)));
+        }
         let physical = first_of_core.len();
         let by_preference = first_of_core.into_iter().chain(siblings).collect();
         let numa_nodes = numa_nodes(root, &usable);
@@ -64,6 +73,13 @@ fn physical_core(root: &Path, core: usize) -> Vec<usize> {
     let list = if newer.is_empty() { text_of(root, &format!("{folder}/thread_siblings_list")) } else { newer };
     let siblings = parse_core_list(&list);
     if siblings.is_empty() { vec![core] } else { siblings }
+}
+
+/// How much the core computes, in eighths of the fastest one, rounded up: less than that tells no kinds of cores apart.
+/// A kernel that does not say it has cores of one kind.
+fn speed(root: &Path, core: usize) -> u32 {
+    let capacity = text_of(root, &format!("sys/devices/system/cpu/cpu{core}/cpu_capacity")).trim().parse::<u32>();
+    capacity.unwrap_or(FULL_CAPACITY).div_ceil(FULL_CAPACITY / 8)
 }
 
 fn numa_nodes(root: &Path, usable: &[usize]) -> Vec<(usize, Vec<usize>)> {
@@ -132,6 +148,20 @@ mod tests {
         assert_eq!((cores.physical, cores.by_preference), (2, vec![0, 1, 2, 3]));
         let cores = Cores::on(root.path(), vec![0, 2, 3]);
         assert_eq!((cores.physical, cores.by_preference), (2, vec![0, 3, 2]));
+    }
+
+    #[test]
+    fn the_fastest_cores_are_handed_out_first_and_those_of_one_kind_by_their_numbers() {
+        // Two slow cores, two fast ones, of which one is a little faster, and one of a kind in between.
+        let capacities: Vec<(String, &str)> = ["380\n", "380\n", "997\n", "1024\n", "718\n"]
+            .iter()
+            .enumerate()
+            .map(|(core, capacity)| (format!("sys/devices/system/cpu/cpu{core}/cpu_capacity"), *capacity))
+            .collect();
+        let files: Vec<(&str, &str)> = capacities.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let root = fixture::root(&files);
+        assert_eq!(Cores::on(root.path(), vec![0, 1, 2, 3, 4]).by_preference, [2, 3, 4, 0, 1]);
+        assert_eq!(Cores::on(root.path(), vec![0, 1]).by_preference, [0, 1]);
     }
 
     #[test]
