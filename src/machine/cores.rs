@@ -18,12 +18,12 @@ const FULL_CAPACITY: u32 = 1_024;
 pub struct Cores {
     /// The processor's name.
     pub model: String,
-    /// Numbers of the cores that this process may use: its affinity mask.
+    /// Numbers of the cores that this process may use.
     pub usable: Vec<usize>,
     /// Number of cores that the control group's share of processor time makes up, if that is fewer than `usable`.
     pub quota: Option<usize>,
     /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings,
-    /// in both halves the fastest first.
+    /// in both halves the fastest first. None where the affinity mask cannot be read, since nobody can be bound then.
     pub by_preference: Vec<usize>,
     /// Physical cores among the usable ones.
     pub physical: usize,
@@ -39,8 +39,10 @@ impl Cores {
         Self { quota, ..cores }
     }
 
-    /// The topology below `root`, seen by a process that may use `usable`.
-    fn on(root: &Path, usable: Vec<usize>) -> Self {
+    /// The topology below `root`, seen by a process with this affinity mask.
+    fn on(root: &Path, mask: Vec<usize>) -> Self {
+        let can_be_bound = !mask.is_empty();
+        let usable = if can_be_bound { mask } else { allowed_list(root) };
         let mut seen = BTreeSet::new();
         let (mut first_of_core, mut siblings): (Vec<usize>, Vec<usize>) =
             usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
@@ -48,7 +50,7 @@ impl Cores {
             half.sort_by_cached_key(|&core| Reverse(speed(root, core)));
         }
         let physical = first_of_core.len();
-        let by_preference = first_of_core.into_iter().chain(siblings).collect();
+        let by_preference = first_of_core.into_iter().chain(siblings).filter(|_| can_be_bound).collect();
         let numa_nodes = numa_nodes(root, &usable);
         Self { model: model(&text_of(root, "proc/cpuinfo")), physical, by_preference, numa_nodes, usable, quota: None }
     }
@@ -60,10 +62,17 @@ pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The numbers of the cores that the kernel lets this process run on, in ascending order.
+/// The numbers of the cores that the kernel lets this process run on, in ascending order; none if the machine may have
+/// more than the 1,024 cores that a mask has room for.
 pub fn affinity_mask() -> Vec<usize> {
     let mask = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
+}
+
+/// The same numbers from a text of the kernel, which has room for any.
+fn allowed_list(root: &Path) -> Vec<usize> {
+    let status = text_of(root, "proc/self/status");
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list).unwrap_or_default()
 }
 
 /// The siblings that share `core`'s physical core, as the kernel lists them; the core alone if the kernel lists none.
@@ -170,6 +179,13 @@ mod tests {
         let cores = Cores::on(root.path(), vec![4, 5]);
         assert_eq!((cores.physical, cores.by_preference), (2, vec![4, 5]));
         assert_eq!(cores.model, "unknown");
+    }
+
+    #[test]
+    fn cores_that_no_affinity_mask_holds_are_counted_and_not_handed_out() {
+        let root = fixture::root(&[("proc/self/status", "Name:\tsupervisor\nCpus_allowed_list:\t0-1499\n")]);
+        let cores = Cores::on(root.path(), Vec::new());
+        assert_eq!((cores.usable.len(), cores.physical, cores.by_preference), (1_500, 1_500, Vec::new()));
     }
 
     #[test]

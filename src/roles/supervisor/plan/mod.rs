@@ -167,7 +167,7 @@ impl Plan {
             first_actors: beginning.actors,
             stack,
             goes_on: beginning.goes_on,
-            cores: cores.len().min(beginning.usable_cores),
+            cores: beginning.usable_cores,
             placed,
             noted: Vec::new(),
             warning: None,
@@ -311,6 +311,9 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     if !config.machine.affinity {
         return to_the_kernel("machine.affinity is false".into());
     }
+    if cores.is_empty() {
+        return to_the_kernel("there are more than an affinity mask has room for".into());
+    }
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
@@ -379,13 +382,13 @@ mod tests {
         Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap()
     }
 
-    /// A plan for two learners on two cores, of which so many have time.
-    fn plan_of_two_learners(usable_cores: usize) -> Plan {
+    /// A plan for two learners that can be bound to `cores`, and have the time of so many.
+    fn plan_of_two_learners(cores: &[usize], usable_cores: usize) -> Plan {
         let mut config = Config::for_environment("CartPole-v1");
         (config.learner.count, config.learner.batch_size) = (2, 256);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
         let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on: false };
-        Plan::of_run(&config, &*algorithm, &[0, 1], &[], beginning).unwrap()
+        Plan::of_run(&config, &*algorithm, cores, &[], beginning).unwrap()
     }
 
     fn plan_for(config: &Config, observation: ObservationSpace) -> Plan {
@@ -419,10 +422,17 @@ mod tests {
 
     #[test]
     fn cores_without_time_on_them_do_not_count() {
-        let plan = plan_of_two_learners(16);
+        let plan = plan_of_two_learners(&[0, 1], 2);
         assert!(plan.to_string().contains("on 2 cores") && plan.remarks().is_empty(), "{plan}");
-        let plan = plan_of_two_learners(1);
+        let plan = plan_of_two_learners(&[0, 1], 1);
         assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
+    }
+
+    #[test]
+    fn more_cores_than_can_be_bound_to_are_left_to_the_kernel_and_count() {
+        let plan = plan_of_two_learners(&[], 1_500);
+        assert!(plan.to_string().contains("on 1,500 cores:") && plan.remarks().is_empty(), "{plan}");
+        assert!(plan.to_string().contains("every process on any core: there are more than an affinity mask"), "{plan}");
     }
 
     #[test]
