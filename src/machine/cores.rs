@@ -8,7 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-use super::text_of;
+use super::{cgroup, text_of};
 
 /// The kernel's number for what the fastest core of a machine computes.
 const FULL_CAPACITY: u32 = 1_024;
@@ -20,8 +20,8 @@ pub struct Cores {
     pub model: String,
     /// Numbers of the cores that this process may use.
     pub usable: Vec<usize>,
-    /// Number of cores that the control group's share of processor time makes up, if that is fewer than `usable`.
-    pub quota: Option<usize>,
+    /// The cores that the control group's share of processor time makes up, if those are fewer than `usable`.
+    pub quota: Option<f64>,
     /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings,
     /// in both halves the fastest first. None where the affinity mask cannot be read, since nobody can be bound then.
     pub by_preference: Vec<usize>,
@@ -35,14 +35,14 @@ impl Cores {
     /// Reads the affinity mask of this process and the topology below `root`.
     pub fn detect_under(root: &Path) -> Self {
         let cores = Self::on(root, affinity_mask());
-        let quota = Some(usable_now()).filter(|&quota| quota < cores.usable.len());
+        let quota = cgroup::core_quota(root).filter(|&quota| quota < cores.usable.len() as f64);
         Self { quota, ..cores }
     }
 
     /// The topology below `root`, seen by a process with this affinity mask.
     fn on(root: &Path, mask: Vec<usize>) -> Self {
         let can_be_bound = !mask.is_empty();
-        let usable = if can_be_bound { mask } else { allowed_list(root) };
+        let usable = allowed_cores(root, mask);
         let mut seen = BTreeSet::new();
         let (mut first_of_core, mut siblings): (Vec<usize>, Vec<usize>) =
             usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
@@ -56,10 +56,17 @@ impl Cores {
     }
 }
 
-/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time.
-/// Both may have changed since the process began.
+/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time,
+/// rounded down to whole ones. Both may have changed since the process began.
 pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The time of how many cores this process may use now: [`usable_now`] without rounding.
+pub fn time_now() -> f64 {
+    let root = Path::new("/");
+    let cores = allowed_cores(root, affinity_mask()).len() as f64;
+    cgroup::core_quota(root).map_or(cores, |quota| quota.min(cores))
 }
 
 /// The numbers of the cores that the kernel lets this process run on, in ascending order; none if the machine may have
@@ -69,8 +76,11 @@ pub fn affinity_mask() -> Vec<usize> {
     (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
 }
 
-/// The same numbers from a text of the kernel, which has room for any.
-fn allowed_list(root: &Path) -> Vec<usize> {
+/// The cores of an affinity mask or, where it could not be read, of a text of the kernel, which has room for any.
+fn allowed_cores(root: &Path, mask: Vec<usize>) -> Vec<usize> {
+    if !mask.is_empty() {
+        return mask;
+    }
     let status = text_of(root, "proc/self/status");
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list).unwrap_or_default()
 }

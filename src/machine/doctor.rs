@@ -95,10 +95,10 @@ fn cores(machine: &Machine) -> Finding {
     let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
     // A control group may have the time of fewer cores than the affinity mask has.
     let fact = match cores.quota {
-        Some(quota) => format!("{fact}; the control group has the time of {quota}"),
+        Some(quota) => format!("{fact}; the control group has the time of {}", (100.0 * quota).round() / 100.0),
         None => fact,
     };
-    if cores.quota.unwrap_or(cores.usable.len()) > 1 {
+    if cores.quota.unwrap_or(cores.usable.len() as f64) >= 2.0 {
         return Finding::ok("cores", fact);
     }
     let fix = "give this process more cores (taskset, docker: --cpus, --cpuset-cpus): on one, all processes take turns";
@@ -320,7 +320,7 @@ mod tests {
         let defects: [(&str, Severity, Damage); 10] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
-            ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1)),
+            ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1.5)),
             ("memory", Severity::Warning, |machine| machine.memory.as_mut().unwrap().available_bytes = 1 << 30),
             ("memory", Severity::Warning, |machine| machine.memory = None),
             ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
