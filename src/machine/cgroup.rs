@@ -56,6 +56,12 @@ pub fn core_quota(root: &Path) -> Option<f64> {
     groups(root, "cpu").iter().filter_map(Group::core_quota).min_by(f64::total_cmp)
 }
 
+/// How many processes and threads this process's groups have room for beside those that are there; `None` if nothing
+/// is limited.
+pub fn room_for_processes(root: &Path) -> Option<u64> {
+    groups(root, "pids").iter().filter_map(Group::room_for_processes).min()
+}
+
 /// A group that this process is in.
 struct Group {
     is_version_2: bool,
@@ -153,6 +159,11 @@ impl Group {
             .sum();
         let used_bytes = self.number(names.usage).unwrap_or(0).saturating_sub(file_bytes);
         Some(MemoryLimit { file: self.folder.join(name), limit_bytes, used_bytes })
+    }
+
+    /// How many processes and threads the group's own limit allows beside those that are there.
+    fn room_for_processes(&self) -> Option<u64> {
+        Some(self.number("pids.max")?.saturating_sub(self.number("pids.current")?))
     }
 
     /// The group's own limit of processor time: so many microseconds of each period. The word `max` and -1 are none.
@@ -269,6 +280,20 @@ mod tests {
         assert_eq!(quota("max 100000\n", "150000 100000\n"), Some(1.5));
         assert_eq!(quota("50000 100000\n", "150000 100000\n"), Some(0.5));
         assert_eq!(quota("max 100000\n", "max 100000\n"), None);
+    }
+
+    #[test]
+    fn the_level_with_the_least_room_limits_the_processes() {
+        let root = fixture::root(&[
+            ("proc/self/cgroup", "0::/jobs/one\n"),
+            ("proc/self/mountinfo", VERSION_2_MOUNT),
+            ("sys/fs/cgroup/jobs/one/pids.max", "max\n"),
+            ("sys/fs/cgroup/jobs/one/pids.current", "3\n"),
+            ("sys/fs/cgroup/jobs/pids.max", "20\n"),
+            ("sys/fs/cgroup/jobs/pids.current", "14\n"),
+        ]);
+        assert_eq!(room_for_processes(root.path()), Some(6));
+        assert_eq!(room_for_processes(fixture::root(&[]).path()), None);
     }
 
     #[test]

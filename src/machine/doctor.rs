@@ -45,6 +45,8 @@ const OLDEST_KERNEL: (u32, u32) = (5, 4);
 /// Open files that are enough for most runs: a supervisor has two open for each process. It raises its own limit as
 /// far as the system allows.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
+/// Processes and threads that are enough for most runs.
+const ENOUGH_PROCESSES: u64 = 256;
 
 /// All findings about `machine` and its Python.
 pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
@@ -61,6 +63,7 @@ pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
         python.interpreter(),
         python.packages(),
         open_files(machine),
+        processes(machine),
     ]
 }
 
@@ -248,6 +251,17 @@ fn open_files(machine: &Machine) -> Finding {
     Finding::warning("open files", fact, format!("as root: prlimit --nofile={ENOUGH_OPEN_FILES}:{ENOUGH_OPEN_FILES} --pid $$"))
 }
 
+fn processes(machine: &Machine) -> Finding {
+    let Some(room) = machine.room_for_processes else {
+        return Finding::ok("processes", "no control group limits them".to_owned());
+    };
+    let fact = format!("the control group has room for {room} more processes and threads");
+    if room >= ENOUGH_PROCESSES {
+        return Finding::ok("processes", fact);
+    }
+    Finding::warning("processes", fact, "raise that limit (docker: --pids-limit, systemd: TasksMax)")
+}
+
 impl fmt::Display for Severity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
@@ -317,7 +331,7 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 10] = [
+        let defects: [(&str, Severity, Damage); 11] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
             ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1.5)),
@@ -328,6 +342,7 @@ mod tests {
             ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
             ("libtorch", Severity::Warning, |machine| machine.software.libtorch.is_linked = false),
             ("open files", Severity::Warning, |machine| machine.software.most_open_files = 256),
+            ("processes", Severity::Warning, |machine| machine.room_for_processes = Some(12)),
         ];
         for (topic, verdict, damage) in defects {
             let finding = finding_after(damage);

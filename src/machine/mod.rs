@@ -44,6 +44,8 @@ pub struct Machine {
     pub memory: Option<Memory>,
     /// The tightest memory limit on this process's control groups; `None` without any.
     pub cgroup: Option<cgroup::MemoryLimit>,
+    /// Processes and threads that this process's control groups have room for; `None` without a limit.
+    pub room_for_processes: Option<u64>,
     /// `/dev/shm`; `None` if there is none.
     pub shared_memory: Option<SharedMemory>,
     /// When the kernel puts huge pages under `/dev/shm`.
@@ -67,6 +69,7 @@ impl Machine {
             cores: Cores::detect_under(root),
             memory: Memory::detect_under(root),
             cgroup: cgroup::detect_under(root),
+            room_for_processes: cgroup::room_for_processes(root),
             shared_memory: SharedMemory::detect(&root.join("dev/shm")),
             huge_pages: shared_memory::HugePages::detect_under(root),
             gpus: gpu::Gpus::detect_under(root),

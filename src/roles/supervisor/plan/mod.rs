@@ -63,6 +63,19 @@ pub enum PlanError {
         /// The keys that the number of actors follows from.
         keys: &'static str,
     },
+    /// The control group has no room for the processes that the run begins with.
+    #[error(
+        "this run begins with {needed} processes, its sentinel among them, and the control group has room for {limit}; lower \
+         {keys}, or have the limit raised (docker: --pids-limit, systemd: TasksMax)"
+    )]
+    Processes {
+        /// How many are started.
+        needed: usize,
+        /// How many there is room for.
+        limit: u64,
+        /// The keys that the number of actors follows from.
+        keys: &'static str,
+    },
 }
 
 /// What a run begins with. Memory is planned for what it may become.
@@ -260,6 +273,25 @@ impl Plan {
         open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_processes() })
     }
 
+    /// Refuse the plan if there is no `room` for the processes that the run begins with and its sentinel. Threads that
+    /// they start come on top.
+    ///
+    /// # Errors
+    /// There is room for fewer.
+    pub fn check_processes(&self, room: Option<u64>) -> Result<(), PlanError> {
+        let needed = self.first_processes().len() + 1;
+        match room {
+            Some(limit) if limit < needed as u64 => Err(PlanError::Processes { needed, limit, keys: self.keys_of_processes() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The processes that the run begins with.
+    fn first_processes(&self) -> Vec<&PlannedProcess> {
+        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
+        self.processes.iter().filter(begins).collect()
+    }
+
     /// Refuse the plan if the segment does not fit, with what to lower so that it would.
     ///
     /// # Errors
@@ -342,8 +374,7 @@ impl fmt::Display for Plan {
         let parts: Vec<String> =
             largest.map(|section| format!("{} {}", section.region.words(), BinaryBytes(section.length_bytes as u64))).collect();
         line("segment", &format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
-        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
-        let processes: Vec<&PlannedProcess> = self.processes.iter().filter(begins).collect();
+        let processes = self.first_processes();
         let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
         line("processes", &format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
         line("cores", &self.placed)?;
@@ -496,6 +527,15 @@ mod tests {
         config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();
         let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
         assert!(plan_for(&config, observation).check(&budget).is_ok(), "{refused}");
+    }
+
+    #[test]
+    fn a_control_group_without_room_for_the_first_processes_and_the_sentinel_is_refused_with_the_key_to_lower() {
+        // Three actors, a learner, an evaluator and the sentinel.
+        let plan = plan(|config| config.actor.count = 3);
+        assert!(plan.check_processes(None).is_ok() && plan.check_processes(Some(6)).is_ok());
+        let refused = plan.check_processes(Some(5)).unwrap_err().to_string();
+        assert!(refused.contains("begins with 6 processes") && refused.contains("room for 5; lower actor.count, or"), "{refused}");
     }
 
     #[test]
