@@ -153,11 +153,14 @@ fn slow_target(config: &Config) -> Option<String> {
         return None;
     }
     let TargetNetworks { tau, interval_updates: interval } = config.algorithm.target_networks(algorithm);
-    let as_usual = AlgorithmConfig { target_interval_updates: None, ..config.algorithm.clone() };
+    let policy_delay_updates = AlgorithmConfig::default().policy_delay_updates;
+    let as_usual = AlgorithmConfig { target_interval_updates: None, policy_delay_updates, ..config.algorithm.clone() };
     let usual = as_usual.target_networks(algorithm).interval_updates;
     let behind = interval as f64 / tau;
     (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
-        let remedy = match interval > usual {
+        let remedy = match usual as f64 / tau <= SLOW_TARGET_UPDATES {
+            // TD3 has the delay of its policy as the interval where none is configured.
+            true if config.algorithm.target_interval_updates.is_none() => format!("algorithm.policy_delay_updates={usual}"),
             true => format!("algorithm.target_interval_updates={usual}"),
             false => "algorithm.target_tau=0.005".to_owned(),
         };
@@ -323,6 +326,14 @@ mod tests {
         assert!(sac.contains("0.005 of the learned ones") && sac.ends_with("algorithm.target_interval_updates=1 is usual"), "{sac}");
         let tau = about(|config| (config.algorithm.name, config.algorithm.target_tau) = ("td3".into(), Some(0.0001)));
         assert!(tau.contains("20000 updates behind; algorithm.target_tau=0.005 is usual"), "{tau}");
+        let delayed = |interval| {
+            about(|config| {
+                config.algorithm.name = "td3".into();
+                (config.algorithm.policy_delay_updates, config.algorithm.target_interval_updates) = (60, interval);
+            })
+        };
+        assert!(delayed(None).ends_with("12000 updates behind; algorithm.policy_delay_updates=2 is usual"), "{}", delayed(None));
+        assert!(delayed(Some(100)).ends_with("algorithm.target_interval_updates=2 is usual"), "{}", delayed(Some(100)));
         let short = about(|config| config.run.stop_env_steps = 500);
         assert!(short.ends_with("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
     }
