@@ -130,14 +130,26 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
         let batch_size = config.learner.batch_size;
         let steps = (share * batch_size as f64).round() as u64;
         let fitting = limit.div_ceil(of_an_episode);
-        let and_batch = match multiple_near(config, fitting * config.learner.count) {
-            near if near == batch_size || near == 0 || batch_follows => String::new(),
-            near => format!(" and learner.batch_size={near}"),
-        };
+        let mut shorter = config.clone();
+        shorter.fragments.length_steps = fitting;
+        let mut remedy = format!("; use fragments.length_steps={fitting}");
+        let near = multiple_near(config, fitting * config.learner.count);
+        if near != batch_size && !batch_follows {
+            shorter.learner.batch_size = near;
+            remedy += &format!(" and learner.batch_size={near}");
+        }
+        let least = shorter.least_fragments();
+        if config.fragments.capacity.is_some_and(|capacity| capacity < least) {
+            shorter.fragments.capacity = Some(least);
+            remedy += &format!(" and fragments.capacity={least}");
+        }
+        // What would be refused is not advised. A batch that follows is not known here.
+        if !batch_follows && shorter.validate().is_err() {
+            remedy.clear();
+        }
         format!(
             "fragments.length_steps {} does not divide the time limit of {} steps, at which a fragment ends: where episodes come to it, \
-             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use \
-             fragments.length_steps={fitting}{and_batch}",
+             a batch has about {} of the {} steps of learner.batch_size, and there are more updates{remedy}",
             grouped(length as u64),
             grouped(limit as u64),
             grouped(steps),
@@ -313,6 +325,14 @@ mod tests {
         for (length, limit) in [(200, Some(200)), (100, Some(200)), (32, Some(500)), (1_000, None)] {
             assert_eq!(ppo(length, limit), "", "{length} {limit:?}");
         }
+        let mut appo = Config::for_environment("CartPole-v1");
+        appo.algorithm.name = "appo".into();
+        (appo.fragments.length_steps, appo.learner.batch_size, appo.fragments.capacity) = (320, 2_560, Some(80));
+        appo.validate().unwrap();
+        let with_capacity = fragments_beyond_the_limit(&appo, Some(500), false).unwrap();
+        let advised = ["fragments.length_steps=250", "learner.batch_size=2750", "fragments.capacity=83"];
+        assert!(with_capacity.ends_with(&format!("use {}", advised.join(" and "))), "{with_capacity}");
+        Config::parse(&appo.to_toml(), "advised", &advised.map(str::to_owned)).unwrap();
         let transitions = fragments_beyond_the_limit(&Config::for_environment("Pendulum-v1"), Some(1), false);
         assert_eq!(transitions, None, "DQN has no fragments");
     }
