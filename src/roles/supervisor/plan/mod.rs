@@ -359,7 +359,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
         Some(placement) => (Some(placement), format!("one for each learner, the others share the rest; {}", others.join(", "))),
         None if others.is_empty() || cores.len() <= demand.learners => {
             let (cores, learners) = (counted(cores.len(), "core"), counted(demand.learners, "learner"));
-            to_the_kernel(format!("{cores} are too few for {learners} alone on theirs and the others beside them"))
+            to_the_kernel(format!("of {cores} none would be left beside {learners}"))
         }
         None => to_the_kernel(others.join(", ")),
     }
@@ -455,6 +455,7 @@ mod tests {
     fn cores_without_time_on_them_do_not_count() {
         let plan = plan_of_two_learners(&[0, 1], 2);
         assert!(plan.to_string().contains("on 2 cores") && plan.remarks().is_empty(), "{plan}");
+        assert!(plan.to_string().contains("every process on any core: of 2 cores none would be left beside 2 learners\n"), "{plan}");
         let plan = plan_of_two_learners(&[0, 1], 1);
         assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
     }
