@@ -177,8 +177,8 @@ fn huge_pages(machine: &Machine) -> Finding {
         ),
         HugePages::Unsupported => Finding::warning(
             "huge pages",
-            format!("this kernel has none for shared memory{reserved}"),
-            "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE",
+            format!("the kernel tells of none for shared memory{reserved}"),
+            "mount /sys if it is missing, or use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE",
         ),
     }
 }
