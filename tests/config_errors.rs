@@ -171,6 +171,9 @@ fn too_little_room_for_fragments_is_refused_with_what_any_run_or_this_run_needs(
     assert!(any.contains("must be an integer from 64 to 1048576 (fragments)") && any.contains("\n1 problem in"), "{any}");
     let this = errors_without_a_file(&["algorithm.name=appo", "fragments.capacity=64"]);
     assert!(this.contains("a fragments.capacity of 64 is less than the 74 fragments") && this.contains("use at least 74"), "{this}");
+    let both = ["algorithm.name=appo", "actor.count=2", "learner.batch_size=1", "fragments.capacity=80"];
+    let both = errors_without_a_file(&both);
+    assert!(both.contains("(learner.count); use 32") && both.contains("use at least 81"), "with a batch of 32: {both}");
 }
 
 #[test]

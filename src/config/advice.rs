@@ -83,11 +83,13 @@ pub(crate) fn for_bare_key(typed: &str) -> String {
 pub fn for_option(option: &str, value: Option<&str>, goes_on: bool) -> Option<String> {
     let typed = option.trim_start_matches('-').replace('-', "_");
     let name = typed.rsplit('.').next().unwrap_or(&typed);
-    let exact = || Key::all().filter(|key| key.path() == typed || key.name == name);
     let translated =
         || ELSEWHERE.iter().filter(|(other, _)| *other == name).flat_map(|(_, paths)| *paths).filter_map(|path| Key::find(path));
     let near = nearest(name, Key::all().map(|key| key.name));
-    let mut keys: Vec<_> = exact().collect();
+    let mut keys: Vec<_> = Key::find(&typed).into_iter().collect();
+    if keys.is_empty() {
+        keys.extend(Key::all().filter(|key| key.name == name));
+    }
     if keys.is_empty() {
         keys.extend(translated());
     }
@@ -170,6 +172,7 @@ mod tests {
         assert_eq!(told("--total-timesteps", Some("9")), "--set run.stop_env_steps=9");
         assert_eq!(told("--algo", Some("ppo")), "--set algorithm.name=ppo");
         assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
+        assert_eq!(told("--learner.count", Some("2")), "--set learner.count=2");
         assert_eq!(for_option("--colour", None, false), None);
         assert_eq!(for_option("--name", Some("x"), true), None, "a run that goes on keeps its name and its algorithm");
         assert_eq!(for_option("--capacity", None, true).as_deref(), Some("--set fragments.capacity=VALUE"));

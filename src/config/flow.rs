@@ -98,9 +98,10 @@ impl Config {
         self.most_inserters() * self.most_environments()
     }
 
-    /// Fragments of one batch, over all learners.
+    /// Fragments of one batch, over all learners. Of a batch that they cannot share, which a rule refuses: those of the
+    /// next larger one that they can, so that other rules reckon with what is advised.
     pub fn fragments_per_batch(&self) -> usize {
-        self.learner.batch_size / self.fragments.length_steps
+        self.learner.batch_size.div_ceil(self.fragments.length_steps * self.learner.count) * self.learner.count
     }
 
     /// The most environments of each of `actors` actors, if nobody configures how many. What they insert at once

@@ -1,8 +1,8 @@
-//! The memory limits that control groups put on this process: those of a container, a job scheduler or systemd.
+//! The limits that control groups put on this process: those of a container, a job scheduler or systemd.
 //!
 //! A group's limit binds all groups below it, so the walk goes from this process's own group up to the mount point
-//! and keeps the level with the least headroom. Version 2 (`memory.max`, and `memory.high`, beyond which processes are
-//! slowed until they hardly move) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
+//! and keeps the tightest level. Version 2 (`memory.max`, and `memory.high`, beyond which processes are slowed until
+//! they hardly move) and version 1 (`memory.limit_in_bytes`) are read alike; a machine may mount both.
 
 use std::path::{Path, PathBuf};
 
@@ -45,20 +45,44 @@ const VERSION_2: Names =
 /// Version 1 spells "no limit" as the largest multiple of the page size; no machine has this much.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// The limit with the least headroom on the way from this process's groups to the top; `None` if nothing is limited.
+/// The memory limit with the least headroom on the way from this process's groups to the top; `None` if nothing is
+/// limited.
 pub fn detect_under(root: &Path) -> Option<MemoryLimit> {
-    let groups = text_of(root, "proc/self/cgroup");
-    let mounts = text_of(root, "proc/self/mountinfo");
-    let hierarchies = mounts.lines().filter_map(Mount::parse).filter_map(|mount| {
-        let names = if mount.is_version_2 { &VERSION_2 } else { &VERSION_1 };
-        Some((mount.folder_of(own_group(&groups, mount.is_version_2)?), mount.point, names))
-    });
-    hierarchies
-        .flat_map(|(folder, point, names)| levels(&folder, &point).into_iter().filter_map(|level| limit_of(root, &level, names)))
-        .min_by_key(MemoryLimit::headroom_bytes)
+    groups(root, "memory").iter().filter_map(Group::memory_limit).min_by_key(MemoryLimit::headroom_bytes)
 }
 
-/// A mounted hierarchy of control groups that can limit memory.
+/// The time of how many cores this process's groups leave it, which may be a part of one; `None` if nothing is limited.
+pub fn core_quota(root: &Path) -> Option<f64> {
+    groups(root, "cpu").iter().filter_map(Group::core_quota).min_by(f64::total_cmp)
+}
+
+/// How many processes and threads this process's groups have room for beside those that are there; `None` if nothing
+/// is limited.
+pub fn room_for_processes(root: &Path) -> Option<u64> {
+    groups(root, "pids").iter().filter_map(Group::room_for_processes).min()
+}
+
+/// A group that this process is in.
+struct Group {
+    is_version_2: bool,
+    /// Its folder.
+    folder: PathBuf,
+    /// Where the folder is found below a root.
+    found_at: PathBuf,
+}
+
+/// The groups whose limits bind this process where `controller` counts: its own ones and all above them.
+fn groups(root: &Path, controller: &str) -> Vec<Group> {
+    let own = text_of(root, "proc/self/cgroup");
+    let mounts = text_of(root, "proc/self/mountinfo");
+    let groups_of = |mount: Mount| {
+        let folder = own_group(&own, mount.is_version_2, controller).map(|group| mount.folder_of(group));
+        folder.map_or_else(Vec::new, |folder| mount.groups_from(root, &folder))
+    };
+    mounts.lines().filter_map(|line| Mount::parse(line, controller)).flat_map(groups_of).collect()
+}
+
+/// A mounted hierarchy of control groups.
 struct Mount {
     is_version_2: bool,
     /// The group that is visible at the mount point; not `/` inside many containers.
@@ -69,15 +93,16 @@ struct Mount {
 impl Mount {
     /// Reads a line of `/proc/self/mountinfo`:
     /// `id parent major:minor root point options [fields] - type source super_options`.
-    fn parse(line: &str) -> Option<Self> {
+    /// `None` if `controller` does not limit anything there.
+    fn parse(line: &str, controller: &str) -> Option<Self> {
         let (left, right) = line.split_once(" - ")?;
         let mut mounted = left.split(' ').skip(3);
         let (top_group, point) = (PathBuf::from(mounted.next()?), PathBuf::from(mounted.next()?));
         let mut kind = right.split(' ');
         let (file_system, super_options) = (kind.next()?, kind.nth(1)?);
         let is_version_2 = file_system == "cgroup2";
-        let limits_memory = file_system == "cgroup" && super_options.split(',').any(|option| option == "memory");
-        (is_version_2 || limits_memory).then_some(Self { is_version_2, top_group, point })
+        let is_limiting = file_system == "cgroup" && super_options.split(',').any(|option| option == controller);
+        (is_version_2 || is_limiting).then_some(Self { is_version_2, top_group, point })
     }
 
     /// The folder of `group`, or the mount point if the group is not visible below it.
@@ -87,39 +112,67 @@ impl Mount {
             _ => self.point.clone(),
         }
     }
+
+    /// The group at `folder` and every group above it, down to and with the one at the mount point.
+    fn groups_from(&self, root: &Path, folder: &Path) -> Vec<Group> {
+        let group = |folder: &Path| Group {
+            is_version_2: self.is_version_2,
+            folder: folder.to_path_buf(),
+            found_at: root.join(folder.strip_prefix("/").unwrap_or(folder)),
+        };
+        folder.ancestors().take_while(|level| level.starts_with(&self.point)).map(group).collect()
+    }
 }
 
 /// This process's group in the hierarchy, from `/proc/self/cgroup`: lines `number:controllers:/path`, with number 0
 /// for version 2.
-fn own_group(groups: &str, is_version_2: bool) -> Option<&Path> {
+fn own_group<'a>(groups: &'a str, is_version_2: bool, controller: &str) -> Option<&'a Path> {
     groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let is_ours =
-            if is_version_2 { number == "0" && controllers.is_empty() } else { controllers.split(',').any(|name| name == "memory") };
+            if is_version_2 { number == "0" && controllers.is_empty() } else { controllers.split(',').any(|name| name == controller) };
         is_ours.then_some(Path::new(path))
     })
 }
 
-/// `folder` and every folder above it, down to and with `point`.
-fn levels(folder: &Path, point: &Path) -> Vec<PathBuf> {
-    folder.ancestors().take_while(|level| level.starts_with(point)).map(Path::to_path_buf).collect()
-}
+impl Group {
+    fn text(&self, name: &str) -> String {
+        text_of(&self.found_at, name)
+    }
 
-/// The limit of the group at `folder`, as seen below `root`; `None` if there is none.
-fn limit_of(root: &Path, folder: &Path, names: &Names) -> Option<MemoryLimit> {
-    let inside = root.join(folder.strip_prefix("/").unwrap_or(folder));
-    let number = |name: &str| text_of(&inside, name).trim().parse::<u64>().ok();
-    let limits = names.limits.iter().filter_map(|name| Some((number(name)?, name)));
-    let (limit_bytes, name) = limits.min().filter(|(bytes, _)| *bytes < UNLIMITED_BYTES)?;
-    let file_bytes: u64 = text_of(&inside, "memory.stat")
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter(|(name, _)| names.file_pages.contains(name))
-        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
-        .sum();
-    let used_bytes = number(names.usage).unwrap_or(0).saturating_sub(file_bytes);
-    Some(MemoryLimit { file: folder.join(name), limit_bytes, used_bytes })
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name).trim().parse().ok()
+    }
+
+    /// The group's own limit of memory.
+    fn memory_limit(&self) -> Option<MemoryLimit> {
+        let names = if self.is_version_2 { &VERSION_2 } else { &VERSION_1 };
+        let limits = names.limits.iter().filter_map(|name| Some((self.number(name)?, name)));
+        let (limit_bytes, name) = limits.min().filter(|(bytes, _)| *bytes < UNLIMITED_BYTES)?;
+        let file_bytes: u64 = self
+            .text("memory.stat")
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(name, _)| names.file_pages.contains(name))
+            .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+            .sum();
+        let used_bytes = self.number(names.usage).unwrap_or(0).saturating_sub(file_bytes);
+        Some(MemoryLimit { file: self.folder.join(name), limit_bytes, used_bytes })
+    }
+
+    /// How many processes and threads the group's own limit allows beside those that are there.
+    fn room_for_processes(&self) -> Option<u64> {
+        Some(self.number("pids.max")?.saturating_sub(self.number("pids.current")?))
+    }
+
+    /// The group's own limit of processor time: so many microseconds of each period. The word `max` and -1 are none.
+    fn core_quota(&self) -> Option<f64> {
+        let text = if self.is_version_2 { self.text("cpu.max") } else { self.text("cpu.cfs_quota_us") + &self.text("cpu.cfs_period_us") };
+        let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse::<f64>().ok());
+        let (quota_us, period_us) = (numbers.next()?, numbers.next()?);
+        (quota_us > 0.0).then(|| quota_us / period_us)
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +267,50 @@ mod tests {
     }
 
     #[test]
+    fn the_least_processor_time_of_version_2_counts_and_may_be_a_part_of_a_core() {
+        let quota = |own: &str, above: &str| {
+            let root = fixture::root(&[
+                ("proc/self/cgroup", "0::/jobs/one\n"),
+                ("proc/self/mountinfo", VERSION_2_MOUNT),
+                ("sys/fs/cgroup/jobs/one/cpu.max", own),
+                ("sys/fs/cgroup/jobs/cpu.max", above),
+            ]);
+            core_quota(root.path())
+        };
+        assert_eq!(quota("max 100000\n", "150000 100000\n"), Some(1.5));
+        assert_eq!(quota("50000 100000\n", "150000 100000\n"), Some(0.5));
+        assert_eq!(quota("max 100000\n", "max 100000\n"), None);
+    }
+
+    #[test]
+    fn the_level_with_the_least_room_limits_the_processes() {
+        let root = fixture::root(&[
+            ("proc/self/cgroup", "0::/jobs/one\n"),
+            ("proc/self/mountinfo", VERSION_2_MOUNT),
+            ("sys/fs/cgroup/jobs/one/pids.max", "max\n"),
+            ("sys/fs/cgroup/jobs/one/pids.current", "3\n"),
+            ("sys/fs/cgroup/jobs/pids.max", "20\n"),
+            ("sys/fs/cgroup/jobs/pids.current", "14\n"),
+        ]);
+        assert_eq!(room_for_processes(root.path()), Some(6));
+        assert_eq!(room_for_processes(fixture::root(&[]).path()), None);
+    }
+
+    #[test]
+    fn version_1_has_the_quota_and_its_period_in_two_files() {
+        let quota = |microseconds: &str| {
+            let root = fixture::root(&[
+                ("proc/self/cgroup", "5:memory:/\n4:cpu,cpuacct:/docker/abc\n"),
+                ("proc/self/mountinfo", "34 31 0:31 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", microseconds),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+            ]);
+            core_quota(root.path())
+        };
+        assert_eq!((quota("250000\n"), quota("-1\n")), (Some(2.5), None));
+    }
+
+    #[test]
     fn a_group_over_its_limit_has_no_headroom() {
         let limit = MemoryLimit { file: "/memory.max".into(), limit_bytes: 5000, used_bytes: 6000 };
         assert_eq!(limit.headroom_bytes(), 0);
@@ -221,6 +318,6 @@ mod tests {
 
     #[test]
     fn without_control_groups_there_is_no_limit() {
-        assert_eq!(detected(&[]), None);
+        assert_eq!((detected(&[]), core_quota(fixture::root(&[]).path())), (None, None));
     }
 }

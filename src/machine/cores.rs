@@ -1,5 +1,6 @@
 //! The cores that this process may use, and how they lie on physical cores and NUMA nodes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -7,18 +8,22 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-use super::text_of;
+use super::{cgroup, text_of};
+
+/// The kernel's number for what the fastest core of a machine computes.
+const FULL_CAPACITY: u32 = 1_024;
 
 /// Processor cores. A "core" without further word is a logical one: what the kernel schedules on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cores {
     /// The processor's name.
     pub model: String,
-    /// Numbers of the cores that this process may use: its affinity mask.
+    /// Numbers of the cores that this process may use.
     pub usable: Vec<usize>,
-    /// Number of cores that the control group's share of processor time makes up, if that is fewer than `usable`.
-    pub quota: Option<usize>,
-    /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings.
+    /// The cores that the control group's share of processor time makes up, if those are fewer than `usable`.
+    pub quota: Option<f64>,
+    /// The usable cores in the order in which to hand them out: first one of every physical core, then their siblings,
+    /// in both halves the fastest first. None where the affinity mask cannot be read, since nobody can be bound then.
     pub by_preference: Vec<usize>,
     /// Physical cores among the usable ones.
     pub physical: usize,
@@ -30,31 +35,54 @@ impl Cores {
     /// Reads the affinity mask of this process and the topology below `root`.
     pub fn detect_under(root: &Path) -> Self {
         let cores = Self::on(root, affinity_mask());
-        let quota = Some(usable_now()).filter(|&quota| quota < cores.usable.len());
+        let quota = cgroup::core_quota(root).filter(|&quota| quota < cores.usable.len() as f64);
         Self { quota, ..cores }
     }
 
-    /// The topology below `root`, seen by a process that may use `usable`.
-    fn on(root: &Path, usable: Vec<usize>) -> Self {
+    /// The topology below `root`, seen by a process with this affinity mask.
+    fn on(root: &Path, mask: Vec<usize>) -> Self {
+        let can_be_bound = !mask.is_empty();
+        let usable = allowed_cores(root, mask);
         let mut seen = BTreeSet::new();
-        let (first_of_core, siblings): (Vec<usize>, Vec<usize>) = usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
+        let (mut first_of_core, mut siblings): (Vec<usize>, Vec<usize>) =
+            usable.iter().partition(|&&core| seen.insert(physical_core(root, core)));
+        for half in [&mut first_of_core, &mut siblings] {
+            half.sort_by_cached_key(|&core| Reverse(speed(root, core)));
+        }
         let physical = first_of_core.len();
-        let by_preference = first_of_core.into_iter().chain(siblings).collect();
+        let by_preference = first_of_core.into_iter().chain(siblings).filter(|_| can_be_bound).collect();
         let numa_nodes = numa_nodes(root, &usable);
         Self { model: model(&text_of(root, "proc/cpuinfo")), physical, by_preference, numa_nodes, usable, quota: None }
     }
 }
 
-/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time.
-/// Both may have changed since the process began.
+/// How many cores this process may use now, by its affinity mask and by its control group's share of processor time,
+/// rounded down to whole ones. Both may have changed since the process began.
 pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The numbers of the cores that the kernel lets this process run on, in ascending order.
+/// The time of how many cores this process may use now: [`usable_now`] without rounding.
+pub fn time_now() -> f64 {
+    let root = Path::new("/");
+    let cores = allowed_cores(root, affinity_mask()).len() as f64;
+    cgroup::core_quota(root).map_or(cores, |quota| quota.min(cores))
+}
+
+/// The numbers of the cores that the kernel lets this process run on, in ascending order; none if the machine may have
+/// more than the 1,024 cores that a mask has room for.
 pub fn affinity_mask() -> Vec<usize> {
     let mask = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     (0..CpuSet::count()).filter(|&core| mask.is_set(core).unwrap_or(false)).collect()
+}
+
+/// The cores of an affinity mask or, where it could not be read, of a text of the kernel, which has room for any.
+fn allowed_cores(root: &Path, mask: Vec<usize>) -> Vec<usize> {
+    if !mask.is_empty() {
+        return mask;
+    }
+    let status = text_of(root, "proc/self/status");
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list).unwrap_or_default()
 }
 
 /// The siblings that share `core`'s physical core, as the kernel lists them; the core alone if the kernel lists none.
@@ -64,6 +92,13 @@ fn physical_core(root: &Path, core: usize) -> Vec<usize> {
     let list = if newer.is_empty() { text_of(root, &format!("{folder}/thread_siblings_list")) } else { newer };
     let siblings = parse_core_list(&list);
     if siblings.is_empty() { vec![core] } else { siblings }
+}
+
+/// How much the core computes, in eighths of the fastest one, rounded up: less than that tells no kinds of cores apart.
+/// A kernel that does not say it has cores of one kind.
+fn speed(root: &Path, core: usize) -> u32 {
+    let capacity = text_of(root, &format!("sys/devices/system/cpu/cpu{core}/cpu_capacity")).trim().parse::<u32>();
+    capacity.unwrap_or(FULL_CAPACITY).div_ceil(FULL_CAPACITY / 8)
 }
 
 fn numa_nodes(root: &Path, usable: &[usize]) -> Vec<(usize, Vec<usize>)> {
@@ -135,11 +170,32 @@ mod tests {
     }
 
     #[test]
+    fn the_fastest_cores_are_handed_out_first_and_those_of_one_kind_by_their_numbers() {
+        // Two slow cores, two fast ones, of which one is a little faster, and one of a kind in between.
+        let capacities: Vec<(String, &str)> = ["380\n", "380\n", "997\n", "1024\n", "718\n"]
+            .iter()
+            .enumerate()
+            .map(|(core, capacity)| (format!("sys/devices/system/cpu/cpu{core}/cpu_capacity"), *capacity))
+            .collect();
+        let files: Vec<(&str, &str)> = capacities.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let root = fixture::root(&files);
+        assert_eq!(Cores::on(root.path(), vec![0, 1, 2, 3, 4]).by_preference, [2, 3, 4, 0, 1]);
+        assert_eq!(Cores::on(root.path(), vec![0, 1]).by_preference, [0, 1]);
+    }
+
+    #[test]
     fn without_topology_every_core_counts_as_physical() {
         let root = fixture::root(&[]);
         let cores = Cores::on(root.path(), vec![4, 5]);
         assert_eq!((cores.physical, cores.by_preference), (2, vec![4, 5]));
         assert_eq!(cores.model, "unknown");
+    }
+
+    #[test]
+    fn cores_that_no_affinity_mask_holds_are_counted_and_not_handed_out() {
+        let root = fixture::root(&[("proc/self/status", "Name:\tsupervisor\nCpus_allowed_list:\t0-1499\n")]);
+        let cores = Cores::on(root.path(), Vec::new());
+        assert_eq!((cores.usable.len(), cores.physical, cores.by_preference), (1_500, 1_500, Vec::new()));
     }
 
     #[test]

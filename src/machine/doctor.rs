@@ -45,6 +45,8 @@ const OLDEST_KERNEL: (u32, u32) = (5, 4);
 /// Open files that are enough for most runs: a supervisor has two open for each process. It raises its own limit as
 /// far as the system allows.
 const ENOUGH_OPEN_FILES: u64 = 1_024;
+/// Processes and threads that are enough for most runs.
+const ENOUGH_PROCESSES: u64 = 256;
 
 /// All findings about `machine` and its Python.
 pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
@@ -61,6 +63,7 @@ pub fn report(machine: &Machine, python: &PythonSurvey) -> Vec<Finding> {
         python.interpreter(),
         python.packages(),
         open_files(machine),
+        processes(machine),
     ]
 }
 
@@ -95,10 +98,10 @@ fn cores(machine: &Machine) -> Finding {
     let fact = format!("{} usable cores ({} physical{nodes}), {}", cores.usable.len(), cores.physical, cores.model);
     // A control group may have the time of fewer cores than the affinity mask has.
     let fact = match cores.quota {
-        Some(quota) => format!("{fact}; the control group has the time of {quota}"),
+        Some(quota) => format!("{fact}; the control group has the time of {}", (100.0 * quota).round() / 100.0),
         None => fact,
     };
-    if cores.quota.unwrap_or(cores.usable.len()) > 1 {
+    if cores.quota.unwrap_or(cores.usable.len() as f64) >= 2.0 {
         return Finding::ok("cores", fact);
     }
     let fix = "give this process more cores (taskset, docker: --cpus, --cpuset-cpus): on one, all processes take turns";
@@ -106,7 +109,10 @@ fn cores(machine: &Machine) -> Finding {
 }
 
 fn memory(machine: &Machine) -> Finding {
-    let memory = &machine.memory;
+    let Some(memory) = &machine.memory else {
+        let fact = "/proc/meminfo cannot be read: a run for which there is too little may begin, and be killed".to_owned();
+        return Finding::warning("memory", fact, "mount /proc with all of its files (systemd: ProcSubset=all)");
+    };
     let fact = format!("{} available of {}", BinaryBytes(memory.available_bytes), BinaryBytes(memory.total_bytes));
     if memory.available_bytes >= SCARCE_BYTES {
         return Finding::ok("memory", fact);
@@ -153,11 +159,9 @@ fn budget(machine: &Machine) -> Finding {
 }
 
 fn huge_pages(machine: &Machine) -> Finding {
-    let memory = &machine.memory;
-    let reserved = match memory.reserved_huge_pages {
-        0 => String::new(),
-        count => format!("; {count} pages of {} are reserved (hugetlb)", BinaryBytes(memory.huge_page_bytes)),
-    };
+    let reserved = machine.memory.as_ref().filter(|memory| memory.reserved_huge_pages > 0).map_or_else(String::new, |memory| {
+        format!("; {} pages of {} are reserved (hugetlb)", memory.reserved_huge_pages, BinaryBytes(memory.huge_page_bytes))
+    });
     match machine.huge_pages {
         HugePages::Always => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm{reserved}")),
         HugePages::OnRequest => Finding::ok("huge pages", format!("the kernel gives them to /dev/shm on request{reserved}")),
@@ -173,8 +177,8 @@ fn huge_pages(machine: &Machine) -> Finding {
         ),
         HugePages::Unsupported => Finding::warning(
             "huge pages",
-            format!("this kernel has none for shared memory{reserved}"),
-            "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE",
+            format!("the kernel tells of none for shared memory{reserved}"),
+            "mount /sys if it is missing, or use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE",
         ),
     }
 }
@@ -247,6 +251,17 @@ fn open_files(machine: &Machine) -> Finding {
     Finding::warning("open files", fact, format!("as root: prlimit --nofile={ENOUGH_OPEN_FILES}:{ENOUGH_OPEN_FILES} --pid $$"))
 }
 
+fn processes(machine: &Machine) -> Finding {
+    let Some(room) = machine.room_for_processes else {
+        return Finding::ok("processes", "no control group limits them".to_owned());
+    };
+    let fact = format!("the control group has room for {room} more processes and threads");
+    if room >= ENOUGH_PROCESSES {
+        return Finding::ok("processes", fact);
+    }
+    Finding::warning("processes", fact, "raise that limit (docker: --pids-limit, systemd: TasksMax)")
+}
+
 impl fmt::Display for Severity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
@@ -277,7 +292,6 @@ mod tests {
     /// A machine on which nothing is amiss, whatever this one is like.
     fn sound_machine() -> Machine {
         let root = fixture::root(&[
-            ("proc/sys/kernel/osrelease", "6.1.0\n"),
             ("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 16777216 kB\n"),
             ("sys/kernel/mm/transparent_hugepage/shmem_enabled", "always within_size advise [never] deny force\n"),
             ("proc/self/mountinfo", "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n"),
@@ -288,6 +302,7 @@ mod tests {
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
         machine.software.most_open_files = 4_096;
+        machine.software.kernel = "6.1.0".into();
         machine
     }
 
@@ -316,16 +331,18 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 9] = [
+        let defects: [(&str, Severity, Damage); 11] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
-            ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1)),
-            ("memory", Severity::Warning, |machine| machine.memory.available_bytes = 1 << 30),
+            ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1.5)),
+            ("memory", Severity::Warning, |machine| machine.memory.as_mut().unwrap().available_bytes = 1 << 30),
+            ("memory", Severity::Warning, |machine| machine.memory = None),
             ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
             ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),
             ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
             ("libtorch", Severity::Warning, |machine| machine.software.libtorch.is_linked = false),
             ("open files", Severity::Warning, |machine| machine.software.most_open_files = 256),
+            ("processes", Severity::Warning, |machine| machine.room_for_processes = Some(12)),
         ];
         for (topic, verdict, damage) in defects {
             let finding = finding_after(damage);
@@ -385,7 +402,7 @@ mod tests {
         let mut machine = sound_machine();
         (machine.shared_memory, machine.software.largest_file_bytes) = (Some(SharedMemory::UNLIMITED), u64::MAX);
         assert_eq!(shared_memory(&machine), Finding::ok("shared memory", "/dev/shm has no limit of its own".to_owned()));
-        assert_eq!(Budget::of(&machine), Budget { bytes: machine.memory.available_bytes, limit: Limit::AvailableMemory });
+        assert_eq!(Budget::of(&machine), Budget { bytes: 16 << 30, limit: Limit::AvailableMemory });
     }
 
     #[test]

@@ -25,30 +25,32 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `/proc/meminfo` below `root`.
-    pub fn detect_under(root: &Path) -> Self {
+    /// Reads `/proc/meminfo` below `root`; `None` if it cannot be read. A `/proc` that shows processes alone, as
+    /// services are given it (`subset=pid`), has no such file.
+    pub fn detect_under(root: &Path) -> Option<Self> {
         Self::parse(&text_of(root, "proc/meminfo"))
     }
 
-    fn parse(meminfo: &str) -> Self {
+    fn parse(meminfo: &str) -> Option<Self> {
         let number = |name: &str| {
-            let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+            let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            rest.split_whitespace().next()?.parse::<u64>().ok()
         };
-        Self {
-            total_bytes: number("MemTotal") * 1024,
-            available_bytes: number("MemAvailable") * 1024,
-            reserved_huge_pages: number("HugePages_Free"),
-            huge_page_bytes: number("Hugepagesize") * 1024,
-        }
+        Some(Self {
+            total_bytes: number("MemTotal")? * 1024,
+            available_bytes: number("MemAvailable")? * 1024,
+            reserved_huge_pages: number("HugePages_Free").unwrap_or(0),
+            huge_page_bytes: number("Hugepagesize").unwrap_or(0) * 1024,
+        })
     }
 }
 
-/// Share that is taken now of the machine's memory or of the control group's, whichever is more.
+/// Share that is taken now of the machine's memory or of the control group's, whichever is more. A machine that does
+/// not tell of its memory counts as empty.
 pub fn share_of_memory_used() -> f64 {
     let root = Path::new("/");
-    let memory = Memory::detect_under(root);
-    let machine = share(memory.total_bytes.saturating_sub(memory.available_bytes), memory.total_bytes);
+    let used = |memory: Memory| share(memory.total_bytes.saturating_sub(memory.available_bytes), memory.total_bytes);
+    let machine = Memory::detect_under(root).map_or(0.0, used);
     cgroup::detect_under(root).map_or(machine, |group| machine.max(share(group.used_bytes, group.limit_bytes)))
 }
 
@@ -102,9 +104,9 @@ pub struct OverBudget {
 }
 
 impl Budget {
-    /// The budget of `machine`, as it was when detected.
+    /// The budget of `machine`, as it was when detected. What is not known limits nothing.
     pub fn of(machine: &Machine) -> Self {
-        let memory = Some((machine.memory.available_bytes, Limit::AvailableMemory));
+        let memory = machine.memory.as_ref().map(|memory| (memory.available_bytes, Limit::AvailableMemory));
         let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.file.clone())));
         let shared = machine.shared_memory.as_ref().map_or((0, Limit::NoSharedMemory), |shared| {
             (shared.free_bytes, Limit::SharedMemory { used_bytes: shared.total_bytes.saturating_sub(shared.free_bytes) })
@@ -170,7 +172,7 @@ mod tests {
     fn machine(available_bytes: u64, headroom_bytes: Option<u64>, shared_free_bytes: Option<u64>) -> Machine {
         let root = fixture::root(&[]);
         let mut machine = Machine::detect_under(root.path());
-        machine.memory.available_bytes = available_bytes;
+        machine.memory = Some(Memory { total_bytes: available_bytes, available_bytes, reserved_huge_pages: 0, huge_page_bytes: 0 });
         machine.cgroup =
             headroom_bytes.map(|headroom| MemoryLimit { file: "/jobs/memory.high".into(), limit_bytes: headroom + GIB, used_bytes: GIB });
         machine.shared_memory = shared_free_bytes.map(|free_bytes| SharedMemory { total_bytes: free_bytes + GIB, free_bytes });
@@ -182,7 +184,8 @@ mod tests {
         let memory = Memory::parse(
             "MemTotal:       100 kB\nMemAvailableX: 1 kB\nMemAvailable:    60 kB\nHugePages_Free:  3\nHugepagesize:  2048 kB\n",
         );
-        assert_eq!(memory, Memory { total_bytes: 102_400, available_bytes: 61_440, reserved_huge_pages: 3, huge_page_bytes: 2 << 20 });
+        let expected = Memory { total_bytes: 102_400, available_bytes: 61_440, reserved_huge_pages: 3, huge_page_bytes: 2 << 20 };
+        assert_eq!(memory, Some(expected));
     }
 
     #[test]
@@ -199,6 +202,13 @@ mod tests {
         let mut limited = machine(2 * GIB, None, Some(3 * GIB));
         limited.software.largest_file_bytes = GIB;
         assert_eq!(Budget::of(&limited), Budget { bytes: GIB, limit: Limit::FileSize });
+    }
+
+    #[test]
+    fn a_machine_that_does_not_tell_of_its_memory_is_not_taken_for_a_full_one() {
+        let mut silent = machine(0, Some(2 * GIB), Some(3 * GIB));
+        silent.memory = Memory::parse("");
+        assert_eq!(Budget::of(&silent), Budget { bytes: 2 * GIB, limit: Limit::ControlGroup("/jobs/memory.high".into()) });
     }
 
     #[test]

@@ -47,10 +47,12 @@ pub use software::{Libtorch, Software};
 pub struct Machine {
     /// Processor cores.
     pub cores: Cores,
-    /// Memory of the whole machine.
-    pub memory: Memory,
+    /// Memory of the whole machine; `None` if the kernel does not tell.
+    pub memory: Option<Memory>,
     /// The tightest memory limit on this process's control groups; `None` without any.
     pub cgroup: Option<cgroup::MemoryLimit>,
+    /// Processes and threads that this process's control groups have room for; `None` without a limit.
+    pub room_for_processes: Option<u64>,
     /// `/dev/shm`; `None` if there is none.
     pub shared_memory: Option<SharedMemory>,
     /// When the kernel puts huge pages under `/dev/shm`.
@@ -74,6 +76,7 @@ impl Machine {
             cores: Cores::detect_under(root),
             memory: Memory::detect_under(root),
             cgroup: cgroup::detect_under(root),
+            room_for_processes: cgroup::room_for_processes(root),
             shared_memory: SharedMemory::detect(&root.join("dev/shm")),
             huge_pages: shared_memory::HugePages::detect_under(root),
             gpus: gpu::Gpus::detect_under(root),
@@ -113,8 +116,9 @@ mod tests {
     fn this_machine_has_a_core_and_memory() {
         let machine = Machine::detect();
         assert!(!machine.cores.usable.is_empty());
-        assert!(machine.memory.total_bytes >= machine.memory.available_bytes && machine.memory.available_bytes > 0);
-        assert!(Budget::of(&machine).bytes <= machine.memory.available_bytes);
+        let memory = machine.memory.as_ref().unwrap();
+        assert!(memory.total_bytes >= memory.available_bytes && memory.available_bytes > 0);
+        assert!(Budget::of(&machine).bytes <= memory.available_bytes);
     }
 
     #[test]

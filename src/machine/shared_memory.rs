@@ -48,7 +48,7 @@ pub enum HugePages {
     Never,
     /// Never, because the kernel's setting denies them to every mount.
     Denied,
-    /// This kernel has none.
+    /// The kernel tells of none.
     Unsupported,
 }
 

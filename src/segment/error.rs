@@ -135,6 +135,15 @@ pub enum SegmentError {
         /// The limit.
         limit_bytes: usize,
     },
+    /// No process can be forked.
+    #[error(
+        "there is no room for another process ({source}): let fewer run (in a run: actor.count), or raise the limit of processes \
+         (docker: --pids-limit, systemd: TasksMax, ulimit -u)"
+    )]
+    NoRoomForProcess {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The system refused something else.
     #[error("{action} failed: {source}")]
     System {

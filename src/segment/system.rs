@@ -78,7 +78,7 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
         // lock of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
         None => unsafe { fork() }.map_err(std::io::Error::from),
     };
-    match forked.map_err(|source| SegmentError::System { action: "fork", source })? {
+    match forked.map_err(|source| SegmentError::NoRoomForProcess { source })? {
         ForkResult::Parent { child } => {
             drop(blocked);
             Ok(child)
@@ -388,6 +388,19 @@ mod tests {
         // In a process of its own, which has one thread.
         let child = fork_child(|| i32::from(!keep_freed_memory())).unwrap();
         assert!(wait_for_children(&[child]));
+    }
+
+    #[test]
+    fn where_no_other_process_may_be_started_what_limits_them_is_named() {
+        use nix::sys::resource::{Resource, setrlimit};
+        let child = fork_child(|| {
+            setrlimit(Resource::RLIMIT_NPROC, 0, 0).unwrap();
+            // Root may start as many as it likes.
+            let _ = nix::unistd::setuid(nix::unistd::Uid::from_raw(65_534));
+            let refused = fork_child(|| 0).unwrap_err().to_string();
+            i32::from(!refused.contains("no room for another process") || !refused.contains("TasksMax"))
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub struct RunRecord {
     pub working_directory: String,
     /// How often the run went on from a checkpoint.
     pub resumptions: u32,
-    /// Cores that the run may use.
-    pub usable_cores: usize,
+    /// Cores that the run may use: a control group may leave it a part of one.
+    pub usable_cores: f64,
     /// Cores of the machine, whoever may use them.
     pub machine_cores: usize,
     /// How the run ended; absent while it goes on, and for ever if it was killed.
@@ -100,7 +100,6 @@ impl RunRecord {
     }
 
     pub(super) fn of_this_process(id: &str, name: &str, started: Timestamp) -> Self {
-        let usable_cores = cores::usable_now();
         Self {
             id: id.into(),
             name: name.into(),
@@ -111,8 +110,8 @@ impl RunRecord {
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
             resumptions: 0,
-            usable_cores,
-            machine_cores: machine_cores().unwrap_or(usable_cores),
+            usable_cores: cores::time_now(),
+            machine_cores: machine_cores().unwrap_or_else(cores::usable_now),
             finished: None,
         }
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 
-use crate::support::namespaces::{self, in_a_mount_namespace, mount};
+use crate::support::namespaces::{self, in_a_mount_namespace, mount, unshare};
 use crate::support::programs::{said, start};
 
 /// The supervisor on the preset of CartPole with `overrides`, in a folder of its own.
@@ -80,6 +80,19 @@ fn a_program_that_is_started_with_sigchld_ignored_still_waits_for_its_children()
     command.arg("--ignore-signal=CHLD").arg(env!("CARGO_BIN_EXE_supervisor")).arg(preset).arg("--check");
     let output = command.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_run_passes_where_proc_shows_processes_alone() {
+    // As systemd gives it to a service with ProcSubset=pid.
+    let namespace =
+        ["--pid", "--fork", "--kill-child", "--mount", "sh", "-c", "mount -t proc -o subset=pid proc /proc && exec \"$@\"", "sh"];
+    let Some(mut command) = unshare(&namespace, &["true"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");
+    command.arg(env!("CARGO_BIN_EXE_supervisor")).arg(preset).arg("--check");
+    let output = command.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_run_folder_holds_the_configuration_and_who_runs_it() {
     let record = folder.record().unwrap();
     assert_eq!((record.supervisor_pid, record.name.as_str(), record.finished), (std::process::id(), "cartpole_dqn", None));
     assert_eq!(record.command_line, std::env::args().collect::<Vec<_>>());
-    assert!(record.usable_cores >= 1 && record.usable_cores <= record.machine_cores);
+    assert!(record.usable_cores > 0.0 && record.usable_cores <= record.machine_cores as f64);
     let mode = fs::metadata(folder.record_path()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, fs::metadata(folder.config()).unwrap().permissions().mode() & 0o777, "run.json is as readable as its neighbours");
 }

@@ -6,8 +6,8 @@ use crate::config::limits::{Limits, between, whole};
 table! {
     /// How the machine is used.
     [machine] MachineConfig {
-        /// Bind each learner to a core of its own, if that leaves a core for the other processes, which share the
-        /// rest. If other programs or runs take such a core, all processes are unbound.
+        /// Bind each learner to a core of its own, the fastest first, if that leaves a core for the other processes,
+        /// which share the rest. If other programs or runs take such a core, all processes are unbound.
         affinity: bool = true, Limits::Any, "";
         /// Threads of libtorch inside each learner.
         torch_threads: usize = 1, whole(1, 256), "threads";

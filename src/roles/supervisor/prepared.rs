@@ -189,7 +189,7 @@ impl Prepared {
     /// have left is removed, and what `resumption` has already.
     ///
     /// # Errors
-    /// No segment can hold the run, the memory that is free cannot, or fewer files may be open than it needs.
+    /// No segment can hold the run, the free memory cannot, or it needs more files or processes than are allowed.
     pub fn plan(&self, resumption: Option<&Resumption>) -> Result<Plan, SupervisorError> {
         let config = &self.loaded.config;
         // Nothing is made for a plan: a run that starts makes the registry, or says why it cannot.
@@ -230,6 +230,7 @@ impl Prepared {
         let learns_from_bytes =
             self.catalogue.algorithms().learns_from_bytes(&config.algorithm.name) && !config.algorithm.normalise_observations;
         plan.warn_of_images(&self.environment.observation, learns_from_bytes);
+        plan.check_processes(machine.room_for_processes)?;
         check_memory(&plan, machine, resumption)?;
         plan.allow_open_files()?;
         Ok(plan)
@@ -268,7 +269,7 @@ fn check_memory(plan: &Plan, mut machine: Machine, resumption: Option<&Resumptio
     let deadline = Instant::now() + if resumption.is_some() { FREEING_PATIENCE } else { Duration::ZERO };
     loop {
         let budget = Budget::of(&machine);
-        match plan.check(&Budget { bytes: budget.bytes + kept_bytes, ..budget }) {
+        match plan.check(&Budget { bytes: budget.bytes.saturating_add(kept_bytes), ..budget }) {
             Err(_) if Instant::now() < deadline => {
                 thread::sleep(FREEING_PAUSE);
                 machine = Machine::detect();

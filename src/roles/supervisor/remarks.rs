@@ -130,14 +130,26 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
         let batch_size = config.learner.batch_size;
         let steps = (share * batch_size as f64).round() as u64;
         let fitting = limit.div_ceil(of_an_episode);
-        let and_batch = match multiple_near(config, fitting * config.learner.count) {
-            near if near == batch_size || near == 0 || batch_follows => String::new(),
-            near => format!(" and learner.batch_size={near}"),
-        };
+        let mut shorter = config.clone();
+        shorter.fragments.length_steps = fitting;
+        let mut remedy = format!("; use fragments.length_steps={fitting}");
+        let near = multiple_near(config, fitting * config.learner.count);
+        if near != batch_size && !batch_follows {
+            shorter.learner.batch_size = near;
+            remedy += &format!(" and learner.batch_size={near}");
+        }
+        let least = shorter.least_fragments();
+        if config.fragments.capacity.is_some_and(|capacity| capacity < least) {
+            shorter.fragments.capacity = Some(least);
+            remedy += &format!(" and fragments.capacity={least}");
+        }
+        // What would be refused is not advised. A batch that follows is not known here.
+        if !batch_follows && shorter.validate().is_err() {
+            remedy.clear();
+        }
         format!(
             "fragments.length_steps {} does not divide the time limit of {} steps, at which a fragment ends: where episodes come to it, \
-             a batch has about {} of the {} steps of learner.batch_size, and there are more updates; use \
-             fragments.length_steps={fitting}{and_batch}",
+             a batch has about {} of the {} steps of learner.batch_size, and there are more updates{remedy}",
             grouped(length as u64),
             grouped(limit as u64),
             grouped(steps),
@@ -153,11 +165,14 @@ fn slow_target(config: &Config) -> Option<String> {
         return None;
     }
     let TargetNetworks { tau, interval_updates: interval } = config.algorithm.target_networks(algorithm);
-    let as_usual = AlgorithmConfig { target_interval_updates: None, ..config.algorithm.clone() };
+    let policy_delay_updates = AlgorithmConfig::default().policy_delay_updates;
+    let as_usual = AlgorithmConfig { target_interval_updates: None, policy_delay_updates, ..config.algorithm.clone() };
     let usual = as_usual.target_networks(algorithm).interval_updates;
     let behind = interval as f64 / tau;
     (tau < 1.0 && behind > SLOW_TARGET_UPDATES).then(|| {
-        let remedy = match interval > usual {
+        let remedy = match usual as f64 / tau <= SLOW_TARGET_UPDATES {
+            // TD3 has the delay of its policy as the interval where none is configured.
+            true if config.algorithm.target_interval_updates.is_none() => format!("algorithm.policy_delay_updates={usual}"),
             true => format!("algorithm.target_interval_updates={usual}"),
             false => "algorithm.target_tau=0.005".to_owned(),
         };
@@ -310,6 +325,14 @@ mod tests {
         for (length, limit) in [(200, Some(200)), (100, Some(200)), (32, Some(500)), (1_000, None)] {
             assert_eq!(ppo(length, limit), "", "{length} {limit:?}");
         }
+        let mut appo = Config::for_environment("CartPole-v1");
+        appo.algorithm.name = "appo".into();
+        (appo.fragments.length_steps, appo.learner.batch_size, appo.fragments.capacity) = (320, 2_560, Some(80));
+        appo.validate().unwrap();
+        let with_capacity = fragments_beyond_the_limit(&appo, Some(500), false).unwrap();
+        let advised = ["fragments.length_steps=250", "learner.batch_size=2750", "fragments.capacity=83"];
+        assert!(with_capacity.ends_with(&format!("use {}", advised.join(" and "))), "{with_capacity}");
+        Config::parse(&appo.to_toml(), "advised", &advised.map(str::to_owned)).unwrap();
         let transitions = fragments_beyond_the_limit(&Config::for_environment("Pendulum-v1"), Some(1), false);
         assert_eq!(transitions, None, "DQN has no fragments");
     }
@@ -323,6 +346,14 @@ mod tests {
         assert!(sac.contains("0.005 of the learned ones") && sac.ends_with("algorithm.target_interval_updates=1 is usual"), "{sac}");
         let tau = about(|config| (config.algorithm.name, config.algorithm.target_tau) = ("td3".into(), Some(0.0001)));
         assert!(tau.contains("20000 updates behind; algorithm.target_tau=0.005 is usual"), "{tau}");
+        let delayed = |interval| {
+            about(|config| {
+                config.algorithm.name = "td3".into();
+                (config.algorithm.policy_delay_updates, config.algorithm.target_interval_updates) = (60, interval);
+            })
+        };
+        assert!(delayed(None).ends_with("12000 updates behind; algorithm.policy_delay_updates=2 is usual"), "{}", delayed(None));
+        assert!(delayed(Some(100)).ends_with("algorithm.target_interval_updates=2 is usual"), "{}", delayed(Some(100)));
         let short = about(|config| config.run.stop_env_steps = 500);
         assert!(short.ends_with("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
     }

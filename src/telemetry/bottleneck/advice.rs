@@ -172,7 +172,7 @@ pub(super) fn faster_actors(period: &Period, context: &Context) -> Vec<Advice> {
     }
     let idle = period.idle_cores(context);
     if idle >= IDLE_FROM {
-        let why = format!("{} of {} cores were idle", short(idle), context.cores);
+        let why = format!("{} of {} cores were idle", short(idle), short(context.cores));
         all.extend(more("actor.count", actor.count, actor.count + rounded(idle), why));
     }
     all

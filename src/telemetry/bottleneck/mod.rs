@@ -43,8 +43,8 @@ const PRESENT_FROM: f64 = 0.7;
 pub struct Context {
     /// The resolved configuration.
     pub config: Config,
-    /// Cores that the run may use.
-    pub cores: usize,
+    /// Cores that the run may use: a control group may leave it a part of one.
+    pub cores: f64,
     /// Cores of the machine, whoever may use them.
     pub machine_cores: usize,
     /// Whether the run fits itself to the machine, so that the number of actors in `config` may be only its latest.
@@ -54,12 +54,12 @@ pub struct Context {
 impl Context {
     /// The context of a run that begins as `config` says, on a machine with this many cores.
     pub fn new(config: Config, cores: usize) -> Self {
-        Self { adapts: config.adaptation.enabled, config, cores, machine_cores: cores }
+        Self { adapts: config.adaptation.enabled, config, cores: cores as f64, machine_cores: cores }
     }
 
     /// The context of a run that begins as `config` says, on the cores that its record has noted.
     pub fn of_run(config: Config, record: &RunRecord) -> Self {
-        Self { machine_cores: record.machine_cores, ..Self::new(config, record.usable_cores) }
+        Self { cores: record.usable_cores, ..Self::new(config, record.machine_cores) }
     }
 }
 
@@ -319,7 +319,7 @@ fn all_busy(period: &Period, evidence: &str, context: &Context) -> Diagnosis {
 }
 
 fn used_cores(period: &Period, context: &Context) -> String {
-    format!("the run used {} of {} cores", short(period.used_cores()), context.cores)
+    format!("the run used {} of {} cores", short(period.used_cores()), short(context.cores))
 }
 
 #[cfg(test)]

@@ -75,9 +75,9 @@ impl Period {
     }
 
     /// How many of `cores` the run had no need of, on average. A process that waits for a core could use one more.
-    pub(super) fn spare_cores(&self, cores: usize) -> f64 {
+    pub(super) fn spare_cores(&self, cores: f64) -> f64 {
         let wanted = share(self.actor.core_wait_s + self.learner.core_wait_s, self.elapsed_s);
-        (cores as f64 - self.used_cores() - wanted).max(0.0)
+        (cores - self.used_cores() - wanted).max(0.0)
     }
 
     /// Cores that neither the run nor another program used, on average: no more than were idle in the whole machine.
@@ -96,7 +96,7 @@ impl Period {
     pub(super) fn is_crowded_out(&self, context: &Context) -> bool {
         let used = self.used_cores();
         let others_compute = self.machine_busy_share.is_none_or(|busy| busy * context.machine_cores as f64 - used >= OTHERS_FROM);
-        self.core_wait_share() >= WAITING_FROM && used < ALL_CORES_FROM * context.cores as f64 && others_compute
+        self.core_wait_share() >= WAITING_FROM && used < ALL_CORES_FROM * context.cores && others_compute
     }
 
     /// Share of the actors' time, without waiting for the rate limiter, in which they needed no core: their

@@ -68,7 +68,7 @@ fn cores_that_other_programs_use_are_not_idle() {
 fn a_run_whose_cores_other_programs_take_is_told_so_and_not_to_shrink_its_network() {
     let mut crowded = run([0.2, 0.3, 0.1, 24.4], [1.0, 7.0, 0.0, 0.5, 0.2]);
     crowded.learner_time.core_wait_s = 9.0;
-    let of_two_cores = Context { cores: 2, machine_cores: 2, ..with(|config| config.actor.count = 1) };
+    let of_two_cores = Context { cores: 2.0, machine_cores: 2, ..with(|config| config.actor.count = 1) };
     let verdict = judge(&crowded, &of_two_cores);
     assert_eq!(verdict.bottleneck, Bottleneck::Learners);
     let told = "; the run used 0.36 of 2 cores and waited for one in 50 % of the time in which it had work: other programs take them";
@@ -79,6 +79,15 @@ fn a_run_whose_cores_other_programs_take_is_told_so_and_not_to_shrink_its_networ
     crowded.learner_time.core_wait_s = 0.0;
     let alone = judge(&crowded, &of_two_cores).to_string();
     assert!(alone.contains("network.hidden") && !alone.contains("other programs"), "{alone}");
+}
+
+#[test]
+fn a_control_group_that_leaves_a_run_a_part_of_a_core_is_not_taken_for_other_programs() {
+    let mut throttled = run([0.5, 0.5, 0.2, 23.8], [1.0, 9.0, 0.0, 0.5, 0.2]);
+    throttled.learner_time.core_wait_s = 12.0;
+    let of = |cores| judge(&throttled, &Context { cores, machine_cores: 2, ..with(|config| config.actor.count = 1) }).to_string();
+    assert!(of(1.0).contains("other programs take them"), "{}", of(1.0));
+    assert!(of(0.5).contains("network.hidden") && !of(0.5).contains("other programs"), "{}", of(0.5));
 }
 
 #[test]
@@ -95,16 +104,16 @@ fn the_advice_follows_the_slowest_part_of_learning() {
     let three = with(|config| (config.learner.count, config.learner.batch_size) = (3, 255));
     let exchange = judge(&run([10.0, 15.0, 4.0, 71.0], [3.0, 5.0, 52.0, 1.0, 1.0]), &three);
     assert_eq!(settings(&exchange)[0], "learner.count=1");
-    let drawing = judge(&run([10.0, 15.0, 4.0, 71.0], [20.0, 3.0, 0.0, 1.0, 1.0]), &Context { cores: 1, ..context() });
+    let drawing = judge(&run([10.0, 15.0, 4.0, 71.0], [20.0, 3.0, 0.0, 1.0, 1.0]), &Context { cores: 1.0, ..context() });
     assert_eq!(settings(&drawing), ["replay.samples_per_insert=16"], "a smaller network would draw as slowly");
 }
 
 #[test]
 fn learners_are_added_while_cores_are_idle_and_each_has_enough_to_compute() {
     let busy = run([1.0, 1.5, 0.5, 97.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
-    assert_eq!(settings(&judge(&busy, &Context { cores: 2, ..context() }))[0], "learner.count=2", "the actors hardly use theirs");
+    assert_eq!(settings(&judge(&busy, &Context { cores: 2.0, ..context() }))[0], "learner.count=2", "the actors hardly use theirs");
     let crowded = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
-    assert!(!judge(&crowded, &Context { cores: 2, ..context() }).to_string().contains("learner.count"), "both cores are taken");
+    assert!(!judge(&crowded, &Context { cores: 2.0, ..context() }).to_string().contains("learner.count"), "both cores are taken");
     let small = with(|config| config.learner.batch_size = 64);
     assert!(!judge(&busy, &small).to_string().contains("learner.count"), "32 transitions each are not worth an exchange");
     let odd = with(|config| config.learner.batch_size = 387);
@@ -127,18 +136,18 @@ fn learners_that_wait_for_computing_actors_are_told_of_idle_cores() {
 fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
     let mut sleepy = run([97.0, 1.0, 1.0, 1.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
     sleepy.actor_time.processor_s = 3.0;
-    let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
+    let verdict = judge(&sleepy, &Context { cores: 2.0, ..context() });
     assert_eq!(verdict.bottleneck, Bottleneck::Actors);
     assert_eq!(settings(&verdict)[0], "actor.count=16");
     assert!(verdict.to_string().contains("environments slept 96 % of the actors' time, which costs no core"), "{verdict}");
     let mut held_back = sleepy.clone();
     held_back.actor_time.limiter_wait_s += 25.0;
-    let verdict = judge(&held_back, &Context { cores: 2, ..context() }).to_string();
+    let verdict = judge(&held_back, &Context { cores: 2.0, ..context() }).to_string();
     let told = ["actors 21 % (actors: 78 % stepping", "environments slept 77 % of the actors' time"];
     assert!(told.iter().all(|told| verdict.contains(told)), "shares of one whole: {verdict}");
     // The same wall times, but the processes were ready to run and had no core.
     sleepy.actor_time.core_wait_s = 94.0;
-    let verdict = judge(&sleepy, &Context { cores: 2, ..context() });
+    let verdict = judge(&sleepy, &Context { cores: 2.0, ..context() });
     assert_eq!(settings(&verdict), ["replay.samples_per_insert=64"]);
     assert!(verdict.to_string().contains("on a core 3 % of their time, waiting for one 94 %"), "{verdict}");
 }
@@ -159,7 +168,7 @@ fn the_advice_follows_the_slowest_part_of_acting() {
     let small = with(|config| config.actor.flush_transitions = 8);
     assert_eq!(settings(&judge(&inserting, &small))[0], "actor.flush_transitions=64");
     assert_eq!(settings(&judge(&inserting, &context()))[0], "actor.count=7", "64 are a large portion already");
-    let full = judge(&run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &Context { cores: 4, ..context() });
+    let full = judge(&run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]), &Context { cores: 4.0, ..context() });
     assert_eq!(settings(&full), ["replay.samples_per_insert=64"], "no core is offered that is not there");
 }
 
@@ -172,7 +181,7 @@ fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
         })
     };
     let busy = run([10.0, 15.0, 4.0, 71.0], [3.0, 20.0, 0.0, 1.0, 1.0]);
-    let all = |batch| settings(&judge(&busy, &Context { cores: 16, ..on_gpu(batch) }));
+    let all = |batch| settings(&judge(&busy, &Context { cores: 16.0, ..on_gpu(batch) }));
     assert_eq!(all(256)[..2], ["learner.batch_size=1024", "network.hidden=[128,128]"]);
     assert_eq!(all(1_024)[..2], ["learner.batch_size=4096", "replay.min_size=4096"]);
     assert_eq!(all(2_048)[0], "network.hidden=[128,128]");
@@ -187,7 +196,7 @@ fn two_sides_that_wait_for_each_other_show_the_rate_limiter() {
     assert_eq!(verdict.bottleneck, Bottleneck::RateLimiter);
     assert!(verdict.to_string().contains("actors waited 40 % and learners 40 %"), "{verdict}");
     assert_eq!(settings(&verdict), ["replay.error_band=2800"]);
-    let in_turns = judge(&run([7.0, 3.0, 3.0, 12.0], [5.0, 8.0, 0.0, 1.0, 11.0]), &Context { cores: 1, ..context() });
+    let in_turns = judge(&run([7.0, 3.0, 3.0, 12.0], [5.0, 8.0, 0.0, 1.0, 11.0]), &Context { cores: 1.0, ..context() });
     assert_eq!(in_turns.bottleneck, Bottleneck::Cores, "where one core does everything, one side always waits");
 }
 
@@ -209,17 +218,17 @@ fn two_sides_that_wait_for_each_others_fragments_take_turns_and_only_appo_is_adv
 #[test]
 fn sides_that_never_wait_show_the_cores() {
     let mut busy = run([60.0, 25.0, 10.0, 5.0], [5.0, 18.0, 0.0, 1.0, 1.0]);
-    let roomy = judge(&busy, &Context { cores: 9, ..context() });
+    let roomy = judge(&busy, &Context { cores: 9.0, ..context() });
     assert_eq!(roomy.bottleneck, Bottleneck::Cores);
     assert_eq!(settings(&roomy), ["learner.count=2", "actor.count=8", "network.hidden=[128,128]"]);
     assert!(roomy.to_string().contains("set learner.count=2 (now 1) and set actor.count=8 (now 4)"), "{roomy}");
-    let crowded = judge(&busy, &Context { cores: 5, ..context() });
+    let crowded = judge(&busy, &Context { cores: 5.0, ..context() });
     assert_eq!(settings(&crowded), ["network.hidden=[128,128]"]);
     assert!(crowded.to_string().contains("the run used 4.76 of 5 cores"), "{crowded}");
-    let smallest = judge(&busy, &Context { cores: 5, ..with(|config| config.network.hidden = vec![1]) });
+    let smallest = judge(&busy, &Context { cores: 5.0, ..with(|config| config.network.hidden = vec![1]) });
     assert_eq!(settings(&smallest), [""; 0], "nothing is smaller");
     (busy.actor_time.processor_s, busy.actor_time.core_wait_s) = (45.0, 50.0);
-    let beside_others = judge(&busy, &Context { cores: 5, ..context() });
+    let beside_others = judge(&busy, &Context { cores: 5.0, ..context() });
     let told = "waited for one in 42 % of the time in which it had work: other programs take them";
     assert!(beside_others.to_string().contains(told), "{beside_others}");
 }

@@ -63,6 +63,19 @@ pub enum PlanError {
         /// The keys that the number of actors follows from.
         keys: &'static str,
     },
+    /// The control group has no room for the processes that the run begins with.
+    #[error(
+        "this run begins with {needed} processes, its sentinel among them, and the control group has room for {limit}; lower \
+         {keys}, or have the limit raised (docker: --pids-limit, systemd: TasksMax)"
+    )]
+    Processes {
+        /// How many are started.
+        needed: usize,
+        /// How many there is room for.
+        limit: u64,
+        /// The keys that the number of actors follows from.
+        keys: &'static str,
+    },
 }
 
 /// What a run begins with. Memory is planned for what it may become.
@@ -167,7 +180,7 @@ impl Plan {
             first_actors: beginning.actors,
             stack,
             goes_on: beginning.goes_on,
-            cores: cores.len().min(beginning.usable_cores),
+            cores: beginning.usable_cores,
             placed,
             noted: Vec::new(),
             warning: None,
@@ -260,6 +273,25 @@ impl Plan {
         open_files::allow(needed).map_err(|limit| PlanError::OpenFiles { needed, limit, keys: self.keys_of_processes() })
     }
 
+    /// Refuse the plan if there is no `room` for the processes that the run begins with and its sentinel. Threads that
+    /// they start come on top.
+    ///
+    /// # Errors
+    /// There is room for fewer.
+    pub fn check_processes(&self, room: Option<u64>) -> Result<(), PlanError> {
+        let needed = self.first_processes().len() + 1;
+        match room {
+            Some(limit) if limit < needed as u64 => Err(PlanError::Processes { needed, limit, keys: self.keys_of_processes() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The processes that the run begins with.
+    fn first_processes(&self) -> Vec<&PlannedProcess> {
+        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
+        self.processes.iter().filter(begins).collect()
+    }
+
     /// Refuse the plan if the segment does not fit, with what to lower so that it would.
     ///
     /// # Errors
@@ -311,6 +343,9 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     if !config.machine.affinity {
         return to_the_kernel("machine.affinity is false".into());
     }
+    if cores.is_empty() {
+        return to_the_kernel("there are more than an affinity mask has room for".into());
+    }
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
     }
@@ -324,7 +359,7 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
         Some(placement) => (Some(placement), format!("one for each learner, the others share the rest; {}", others.join(", "))),
         None if others.is_empty() || cores.len() <= demand.learners => {
             let (cores, learners) = (counted(cores.len(), "core"), counted(demand.learners, "learner"));
-            to_the_kernel(format!("{cores} are too few for {learners} alone on theirs and the others beside them"))
+            to_the_kernel(format!("of {cores} none would be left beside {learners}"))
         }
         None => to_the_kernel(others.join(", ")),
     }
@@ -339,8 +374,7 @@ impl fmt::Display for Plan {
         let parts: Vec<String> =
             largest.map(|section| format!("{} {}", section.region.words(), BinaryBytes(section.length_bytes as u64))).collect();
         line("segment", &format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
-        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
-        let processes: Vec<&PlannedProcess> = self.processes.iter().filter(begins).collect();
+        let processes = self.first_processes();
         let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
         line("processes", &format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
         line("cores", &self.placed)?;
@@ -379,13 +413,13 @@ mod tests {
         Plan::new(&config, &*algorithm, &[0, 1], &[]).unwrap()
     }
 
-    /// A plan for two learners on two cores, of which so many have time.
-    fn plan_of_two_learners(usable_cores: usize) -> Plan {
+    /// A plan for two learners that can be bound to `cores`, and have the time of so many.
+    fn plan_of_two_learners(cores: &[usize], usable_cores: usize) -> Plan {
         let mut config = Config::for_environment("CartPole-v1");
         (config.learner.count, config.learner.batch_size) = (2, 256);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
         let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on: false };
-        Plan::of_run(&config, &*algorithm, &[0, 1], &[], beginning).unwrap()
+        Plan::of_run(&config, &*algorithm, cores, &[], beginning).unwrap()
     }
 
     fn plan_for(config: &Config, observation: ObservationSpace) -> Plan {
@@ -419,10 +453,18 @@ mod tests {
 
     #[test]
     fn cores_without_time_on_them_do_not_count() {
-        let plan = plan_of_two_learners(16);
+        let plan = plan_of_two_learners(&[0, 1], 2);
         assert!(plan.to_string().contains("on 2 cores") && plan.remarks().is_empty(), "{plan}");
-        let plan = plan_of_two_learners(1);
+        assert!(plan.to_string().contains("every process on any core: of 2 cores none would be left beside 2 learners\n"), "{plan}");
+        let plan = plan_of_two_learners(&[0, 1], 1);
         assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
+    }
+
+    #[test]
+    fn more_cores_than_can_be_bound_to_are_left_to_the_kernel_and_count() {
+        let plan = plan_of_two_learners(&[], 1_500);
+        assert!(plan.to_string().contains("on 1,500 cores:") && plan.remarks().is_empty(), "{plan}");
+        assert!(plan.to_string().contains("every process on any core: there are more than an affinity mask"), "{plan}");
     }
 
     #[test]
@@ -486,6 +528,15 @@ mod tests {
         config.replay.capacity = capacity.split(',').next().unwrap().parse().unwrap();
         let observation = ObservationSpace { stack: 4, ..ObservationSpace::bytes(&[4, 84, 84]) };
         assert!(plan_for(&config, observation).check(&budget).is_ok(), "{refused}");
+    }
+
+    #[test]
+    fn a_control_group_without_room_for_the_first_processes_and_the_sentinel_is_refused_with_the_key_to_lower() {
+        // Three actors, a learner, an evaluator and the sentinel.
+        let plan = plan(|config| config.actor.count = 3);
+        assert!(plan.check_processes(None).is_ok() && plan.check_processes(Some(6)).is_ok());
+        let refused = plan.check_processes(Some(5)).unwrap_err().to_string();
+        assert!(refused.contains("begins with 6 processes") && refused.contains("room for 5; lower actor.count, or"), "{refused}");
     }
 
     #[test]
