@@ -26,8 +26,6 @@ use crate::segment::system;
 use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, RunFolder};
 use rand::SeedableRng;
 
-/// Episodes stepped together.
-pub const MOST_ENVIRONMENTS: usize = 32;
 /// How long an evaluator that leaves waits for room on the disk.
 const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -160,8 +158,9 @@ impl<'a> Evaluator<'a> {
     /// best weights in `folder` and the system does not let them be read.
     pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
         let best_path = move || folder.current().best_weights();
+        let evaluator = &run.config.evaluator;
         Ok(Self {
-            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
+            environments: run.environments(evaluator.episodes.min(evaluator.environments), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
