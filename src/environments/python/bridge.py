@@ -207,13 +207,32 @@ def as_one_box(gymnasium, environment):
 
         def observation(self, observation):
             try:
-                return super().observation(observation)
+                flat = super().observation(observation)
             except Exception:
                 if observation in space:
                     raise
                 raise TypeError(f"the observation {reprlib.repr(observation)} is not one of the observation space, {space}") from None
+            if "shoal_probe" in sys.modules:
+                mistaken.extend(mistaken_parts(gymnasium.spaces, space, observation))
+            return flat
 
     return Flattened(environment)
+
+
+def mistaken_parts(spaces, space, observation):
+    """The parts of an observation that are not in their spaces and that flattening takes for others: what each is, and its space.
+
+    An index below the first one counts from the end, as in any array, and an array of another shape is read row by row, in which
+    dimensions of 1 change nothing.
+    """
+    numpy = importlib.import_module("numpy")
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        for key in space.spaces if isinstance(space, spaces.Dict) else range(len(space.spaces)):
+            yield from mistaken_parts(spaces, space.spaces[key], observation[key])
+    elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and (numpy.asarray(observation) < space.start).any():
+        yield reprlib.repr(observation), space
+    elif isinstance(space, spaces.Box) and numpy.squeeze(observation).shape != numpy.squeeze(space.low).shape:
+        yield f"an array of the shape {numpy.shape(observation)}", space
 
 
 def describe(environment):
@@ -342,8 +361,9 @@ def software(environment):
 
 # What `examine` is doing, for the report of an exception.
 during = "construction"
-# The environments that were made for `examine`.
+# The environments that were made for `examine`, and the parts of their observations that were taken for others.
 examined = []
+mistaken = []
 
 
 def examine(id, keyword_arguments, search_folders):
@@ -356,10 +376,10 @@ def examine(id, keyword_arguments, search_folders):
     # The largest of the seeds that actors give.
     bridge.reset(2**31 - 1)
     bridge.check_finite("observation", bridge.observation_values)
-    result["remark"] = result["remark"] or bridge.remark_on_bounds()
+    result["remark"] = result["remark"] or bridge.remark_on_observation()
     during = "step"
     bridge.try_a_step()
-    result["remark"] = result["remark"] or bridge.remark_on_bounds()
+    result["remark"] = result["remark"] or bridge.remark_on_observation()
     return result
 
 
@@ -458,8 +478,11 @@ class Bridge:
             found = f"{name}[{index}] = {values.flat[index]}" if values.ndim else f"{name} = {values}"
             raise Refused(f"it gave {found} in its first {during}: every observation and reward must be finite, as 32-bit floats")
 
-    def remark_on_bounds(self):
-        """Names the first number of the newest observation that is outside of the observation space, if there is one."""
+    def remark_on_observation(self):
+        """Names the first part or number of the newest observation that is not in the observation space, if there is one."""
+        for found, space in mistaken:
+            told = f"the environment gave {found} in its first {during}, which is not one of {space}"
+            return f"{told}: a run goes on and takes it for one that is, but one of the two may be a mistake"
         space = self.environment.observation_space
         with self.numpy.errstate(over="ignore"):
             low, high = (bounds.astype(self.observation.dtype) for bounds in (space.low, space.high))

@@ -27,6 +27,14 @@ class Nested(Shown):
     observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
 
 
+class Observing(Shown):
+    """Observes `observation`, which need not be in `space`."""
+
+    def __init__(self, space, observation):
+        names = {"Box": Box, "Dict": Dict, "Discrete": Discrete, "MultiDiscrete": MultiDiscrete, "Tuple": Tuple, "numpy": numpy}
+        self.observation_space, self.observation = eval(space, names), eval(observation, names)
+
+
 class ArrayForADict(Nested):
     observation = numpy.zeros(4, numpy.float32)
 
