@@ -86,7 +86,7 @@ pub fn exploration(config: &Config) -> f32 {
 /// every step of all environments, and may end the play early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones. An environment that has played
-/// its share is not stepped any more.
+/// its share is neither reset nor stepped any more.
 ///
 /// # Errors
 /// An environment fails, or gives a number that is not finite.
@@ -104,18 +104,17 @@ pub fn play(
         go_on();
     };
     environments.reset_each(seed, sign_of_life)?;
+    for index in 0..count {
+        environments.limit_episodes(index, episodes / count + usize::from(index < episodes % count));
+    }
     let mut signs_of_life = SignsOfLife::new();
-    let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     // The policy draws from the negated seed. A synchronous trainer derives this seed from its own and from how often the evaluator has
     // played, and its learner's from its own and a fixed number in the same way: the two seeds are equal once.
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
-    while left.iter().any(|&left| left > 0) && go_on() {
-        for (index, _) in left.iter().enumerate().filter(|(_, left)| **left == 0) {
-            environments.set_aside(index);
-        }
+    while played.returns.len() < episodes && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
@@ -124,7 +123,6 @@ pub fn play(
         signs_of_life.step(environments, actions.for_environments(), sign_of_life)?;
         signs_of_life.took(begun.elapsed());
         for episode in environments.finished_episodes() {
-            left[episode.environment] -= 1;
             played.returns.push(episode.episode_return);
             played.lengths.push(u64::from(episode.length_steps));
         }
@@ -381,12 +379,13 @@ mod tests {
         assert_ne!(drawn, Random::seed_from_u64(seed).next_u64());
     }
 
-    /// Has episodes of `length_steps`, and counts the steps of all that it shares `steps` with.
+    /// Has episodes of `length_steps`, and counts the steps and resets of all that it shares the counts with.
     struct Counting {
         spec: EnvironmentSpec,
         length_steps: u32,
         elapsed_steps: u32,
         steps: Rc<Cell<u32>>,
+        resets: Rc<Cell<u32>>,
     }
 
     impl Environment for Counting {
@@ -396,6 +395,7 @@ mod tests {
 
         fn reset(&mut self, _seed: Option<u64>, _observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
             self.elapsed_steps = 0;
+            self.resets.set(self.resets.get() + 1);
             Ok(())
         }
 
@@ -407,20 +407,21 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_that_has_played_its_share_is_not_stepped_while_others_play() {
-        let steps = Rc::new(Cell::new(0));
+    fn an_environment_that_has_played_its_share_is_neither_reset_nor_stepped_while_others_play() {
+        let [steps, resets] = [(); 2].map(|()| Rc::new(Cell::new(0)));
         let of_length = |length_steps| -> Box<dyn Environment> {
-            Box::new(Counting { spec: registry::spec("CartPole-v1").unwrap(), length_steps, elapsed_steps: 0, steps: Rc::clone(&steps) })
+            let spec = registry::spec("CartPole-v1").unwrap();
+            Box::new(Counting { spec, length_steps, elapsed_steps: 0, steps: Rc::clone(&steps), resets: Rc::clone(&resets) })
         };
         let mut environments = VectorEnvironment::new([300, 20, 10].map(of_length).into()).unwrap();
         let mut policy = Drawing(Mutex::new(None));
         let played = play(&mut environments, &mut policy, 4, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [10, 20, 300, 300]);
-        assert_eq!(steps.get(), 2 * 300 + 20 + 10);
+        assert_eq!((steps.get(), resets.get()), (2 * 300 + 20 + 10, 4));
         // Fewer episodes than environments, of which those that have played take part again.
         let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [20, 300]);
-        assert_eq!(steps.get(), 3 * 300 + 2 * 20 + 10);
+        assert_eq!((steps.get(), resets.get()), (3 * 300 + 2 * 20 + 10, 4 + 3));
     }
 
     #[test]
