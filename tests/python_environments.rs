@@ -150,6 +150,12 @@ fn answers_may_be_of_numpy_s_types() {
         let step = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
         assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
         assert_eq!(observation, [1.0, 2.0]);
+
+        let bools = request("python:shapes:AnswersInBools", "{}");
+        bools.examine().unwrap();
+        let mut environment = bools.make().unwrap();
+        observe(&mut *environment);
+        assert_eq!(reward(&mut *environment, Action::Discrete(0)), 1.0);
     });
 }
 

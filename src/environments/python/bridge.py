@@ -426,7 +426,7 @@ class Bridge:
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)
-        if not (isinstance(result, tuple) and len(result) == 2):
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError("reset() must return (observation, info)")
         self.observation[...] = self.checked(result[0])
 
@@ -463,8 +463,9 @@ class Bridge:
 
     def check_answer(self, reward, terminated, truncated):
         """Raises if an actor could not read this answer of a step."""
-        # An array counts as a number if it has no dimension.
-        if not isinstance(reward, numbers.Real) and not (isinstance(reward, self.numpy.ndarray) and reward.ndim == 0):
+        # An array without a dimension counts as a number, and so do True and False, also those of NumPy.
+        is_number = isinstance(reward, (numbers.Real, self.numpy.bool_)) or isinstance(reward, self.numpy.ndarray) and reward.ndim == 0
+        if not is_number:
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, (bool, self.numpy.bool_)):

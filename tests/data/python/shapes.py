@@ -162,6 +162,16 @@ class AnswersInNumpy(Shown):
         return [1, 2], numpy.float32(0.5), numpy.bool_(False), numpy.bool_(True), {}
 
 
+class AnswersInBools(Shown):
+    """The reward is a comparison of NumPy's, and a reset returns a list."""
+
+    def reset(self, **given):
+        return list(super().reset(**given))
+
+    def step(self, action):
+        return self.observation, self.observation.sum() < 0.1, False, False, {}
+
+
 class AnswersNothing(Shown):
     def step(self, action):
         return self.observation, None, False, False, {}
