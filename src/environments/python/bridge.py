@@ -201,6 +201,9 @@ def as_one_box(gymnasium, environment):
         return environment
     if not space.is_np_flattenable:
         raise Refused(f"its observations are {space}, which has no fixed number of values")
+    if not isinstance(environment, gymnasium.Env):
+        advice = f"let {type(environment).__name__} extend that class"
+        raise Refused(f"its observations are {space}, and Gymnasium flattens those of a gymnasium.Env alone", advice)
 
     class Flattened(gymnasium.wrappers.FlattenObservation):
         """Names an observation that is not in the space, instead of the error that flattening it raises."""

@@ -244,6 +244,12 @@ class Literal:
         return numpy.zeros(2, numpy.float32), float(action.sum()), False, False, {}
 
 
+class LiteralIndices(Literal):
+    """Has a space that needs a wrapper of Gymnasium."""
+
+    observation_space = Discrete(4)
+
+
 class Positive(Literal):
     """Neither 0 nor the lower bound, once that is rounded to 32 bits, is in its action space."""
 
