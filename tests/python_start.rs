@@ -398,15 +398,16 @@ fn a_constructor_or_first_step_that_hangs_is_given_up_with_its_stack() {
 }
 
 #[test]
-fn an_environment_that_takes_long_to_try_is_told_once_with_what_it_is_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let python_path = format!("environment.python_path={}", python_support::folder().display());
-    let arguments = r#"environment.keyword_arguments={"pause_s": 4, "steps": 1}"#;
-    let mut command = supervisor(folder.path(), &["environment.id=python:pausing:Pausing", &python_path, arguments]);
-    let output = command.arg("--check").output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    let told = "trying the environment python:pausing:Pausing has taken 2 s, and its first step is not over; after 60 s it is given up\n";
-    assert_eq!(said(&output).matches(told).count(), 1, "{}", said(&output));
+fn an_environment_that_takes_long_to_try_or_to_close_is_told_once_with_what_it_is_at() {
+    for (arguments, doing, moment) in
+        [(r#"{"pause_s": 4, "steps": 1}"#, "trying", "first step"), (r#"{"pause_s": 0, "steps": 1, "close_s": 4}"#, "closing", "close()")]
+    {
+        let plan = plan("python:pausing:Pausing", arguments, "{}");
+        let told = format!(
+            "{doing} the environment python:pausing:Pausing has taken 2 s, and its {moment} is not over; after 60 s it is given up\n"
+        );
+        assert!(plan.matches(&told).count() == 1 && plan.matches(" has taken 2 s").count() == 1, "{plan}");
+    }
 }
 
 #[test]
