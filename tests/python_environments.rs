@@ -166,6 +166,11 @@ fn actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep() {
         observe(&mut *later);
         assert_eq!([0, 1, 2].map(|index| reward(&mut *later, Action::Discrete(index))), [-1.0, 0.0, 1.0]);
 
+        // Memory has no room for a number of Python for each.
+        let mut many = request("python:shapes:ManyIndices", "{}").make().unwrap();
+        observe(&mut *many);
+        assert_eq!([0, 999_999_999, 0].map(|index| reward(&mut *many, Action::Discrete(index))), [0.0, 999_999_999.0, 0.0]);
+
         let mut keeps = request("python:shapes:KeepsActions", "{}").make().unwrap();
         observe(&mut *keeps);
         assert_eq!(reward(&mut *keeps, Action::Continuous(&[0.5, 0.5])), 0.0);

@@ -6,6 +6,7 @@ before a run starts, in a process of their own that only describes the environme
 
 import contextlib
 import difflib
+import functools
 import importlib
 import importlib.util
 import json
@@ -410,8 +411,8 @@ class Bridge:
             # A copy, because some environments keep actions or write to them. An array also where the space has no dimension.
             self.step_index = self.stepper(lambda index: combinations[index, ...].copy())
         elif hasattr(space, "n"):
-            indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
-            self.step_index = self.stepper(lambda index: indices[index])
+            # Each is made when it is first taken, and kept: memory may have no room for all that a space allows.
+            self.step_index = self.stepper(functools.cache(lambda index: space.dtype.type(space.start + index)))
         else:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
             self.action_bounds = [numpy.array(description["action"]["box"][end], numpy.float32) for end in ("low", "high")]

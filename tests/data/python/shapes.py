@@ -93,6 +93,10 @@ class LaterIndices(Shown):
         return self.observation, float(action), False, False, {}
 
 
+class ManyIndices(LaterIndices):
+    action_space = Discrete(10**9)
+
+
 class Rewarded(Shown):
     """Every episode is one step, for which there is the `reward`. Observes so many numbers."""
 
