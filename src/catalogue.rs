@@ -93,6 +93,9 @@ impl Catalogue {
     /// Lets `environment.id` take `id`, for the environments that `make` makes, whose spec has that id. One type of
     /// environment may be added under several ids.
     ///
+    /// A supervisor calls `make` for the spec before it forks the processes of a run: `make` must start no thread and
+    /// must not use a GPU, since neither reaches the forked processes. The first reset of an environment may do both.
+    ///
     /// # Errors
     /// The id is taken, or has other characters than letters, digits, `_`, `-` and `.`. A colon would end a prefix,
     /// which says where an environment comes from.

@@ -55,7 +55,7 @@
 //!         observation[0] = self.value as f32;
 //!     }
 //!
-//!     fn step(&mut self, action: usize, observation: &mut [f32]) -> (f64, bool) {
+//!     fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
 //!         self.value += if action == 0 { -0.1 } else { 0.1 };
 //!         observation[0] = self.value as f32;
 //!         (-self.value.abs(), self.value.abs() > 2.0)

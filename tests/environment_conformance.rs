@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use shoal::environments::conformance::{ConformanceError, check};
-use shoal::environments::{Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, Step, delayed, make, names};
+use shoal::environments::{
+    Action, ActionSpace, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step, delayed, make, names,
+};
 use shoal::values::{Value, ValuesMut};
 
 #[test]
@@ -22,6 +24,7 @@ enum Fault {
     BoundsTooFew,
     BoundsSwapped,
     ActionBoundsInfinite,
+    ActionBoundsTooFarApart,
     TimeLimitZero,
     SpecChanges,
     StepsBeforeReset,
@@ -29,7 +32,9 @@ enum Fault {
     StepsAfterEnd,
     ForgetsLastValue,
     ObservationOutOfBounds,
+    InfiniteObservation,
     InfiniteReward,
+    RewardBeyondFloats,
     NoTimeLimit,
     TimeLimitTerminates,
     TimeLimitTerminatesToo,
@@ -63,6 +68,8 @@ impl Broken {
             (Fault::BoundsTooFew, _) => drop(spec.observation.low.pop()),
             (Fault::BoundsSwapped, _) => std::mem::swap(&mut spec.observation.low, &mut spec.observation.high),
             (Fault::ActionBoundsInfinite, ActionSpace::Box { high, .. }) => high[0] = f32::INFINITY,
+            (Fault::ActionBoundsTooFarApart, ActionSpace::Box { low, high }) => (low[0], high[0]) = (-f32::MAX, f32::MAX),
+            (Fault::InfiniteObservation, _) => spec.observation = ObservationSpace::unbounded(spec.observation.len()),
             (Fault::TimeLimitZero, _) => spec.time_limit_steps = Some(0),
             (Fault::SpecChanges, _) => spec.id = format!("{id}-{instance}"),
             _ => {}
@@ -80,6 +87,7 @@ impl Broken {
         match self.fault {
             Fault::ForgetsLastValue => observation[last] = f32::NAN,
             Fault::ObservationOutOfBounds => observation[0] += 100.0,
+            Fault::InfiniteObservation => observation[1] = f32::INFINITY,
             Fault::HiddenRandomness if self.calls > 50 => observation[0] *= 1.0 - 1e-3 * self.instance as f32,
             _ => {}
         }
@@ -150,6 +158,7 @@ impl Environment for Broken {
         };
         match self.fault {
             Fault::InfiniteReward => step.reward = f64::NEG_INFINITY,
+            Fault::RewardBeyondFloats => step.reward = 1e39,
             Fault::NoTimeLimit if step.truncated => {
                 self.inner.reset(None, observation.reborrow())?;
                 step.truncated = false;
@@ -188,6 +197,7 @@ fn an_inconsistent_spec_is_caught() {
     assert_breaks!("CartPole-v1", BoundsTooFew, InconsistentSpec { .. });
     assert_breaks!("Pendulum-v1", BoundsSwapped, InconsistentSpec { .. });
     assert_breaks!("Pendulum-v1", ActionBoundsInfinite, InconsistentSpec { .. });
+    assert_breaks!("Pendulum-v1", ActionBoundsTooFarApart, InconsistentSpec { .. });
     assert_breaks!("CartPole-v1", TimeLimitZero, InconsistentSpec { .. });
     assert_breaks!("CartPole-v1", SpecChanges, SpecChanges);
 }
@@ -204,7 +214,9 @@ fn steps_outside_an_episode_are_caught() {
 fn wrong_outputs_are_caught() {
     assert_breaks!("Acrobot-v1", ForgetsLastValue, ObservationNotWritten { index: 5, step: 0 });
     assert_breaks!("CartPole-v1", ObservationOutOfBounds, ObservationOutOfBounds { index: 0, step: 0, .. });
+    assert_breaks!("CartPole-v1", InfiniteObservation, ObservationNotFinite { index: 1, step: 0, .. });
     assert_breaks!("Pendulum-v1", InfiniteReward, RewardNotFinite { step: 1, .. });
+    assert_breaks!("Pendulum-v1", RewardBeyondFloats, RewardNotFinite { step: 1, .. });
 }
 
 #[test]

@@ -101,7 +101,8 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
 }
 
 #[test]
-fn an_environment_that_is_set_aside_stands_still_until_the_next_reset_and_changes_nothing_for_others() -> Result<(), EnvironmentError> {
+fn an_environment_without_an_episode_to_play_stands_still_until_the_next_reset_and_changes_nothing_for_others()
+-> Result<(), EnvironmentError> {
     let mut all = vector("CartPole-v1", 3)?;
     let mut some = vector("CartPole-v1", 3)?;
     let width = all.spec().observation.len();
@@ -109,7 +110,7 @@ fn an_environment_that_is_set_aside_stands_still_until_the_next_reset_and_change
         all.reset(round)?;
         some.reset(round)?;
         assert_eq!(some.observations(), all.observations(), "a reset brings it back");
-        some.set_aside(1);
+        some.limit_episodes(1, 0);
         let first: Vec<f32> = some.observations().row(1, width).as_f32().unwrap().to_vec();
         let mut stepped = 0;
         for step in 0..100 {
@@ -123,6 +124,29 @@ fn an_environment_that_is_set_aside_stands_still_until_the_next_reset_and_change
         }
         assert_eq!(stepped, 2 * 100);
     }
+    Ok(())
+}
+
+#[test]
+fn an_environment_plays_as_many_episodes_as_it_may_and_is_not_reset_after_the_last() -> Result<(), EnvironmentError> {
+    let mut environments = vector("CartPole-v1", 3)?;
+    let width = environments.spec().observation.len();
+    environments.reset(4)?;
+    environments.limit_episodes(1, 2);
+    let (mut played, mut resets) = ([0_usize; 3], 0_usize);
+    let mut last = Vec::new();
+    for _ in 0..100 {
+        environments.step_each(Actions::Discrete(&[0; 3]), || (), || resets += 1)?;
+        for episode in environments.finished_episodes() {
+            played[episode.environment] += 1;
+            if episode.environment == 1 {
+                last = environments.next_observations().row(1, width).as_f32().unwrap().to_vec();
+            }
+        }
+    }
+    assert!(played[0] > 2 && played[1] == 2 && played[2] > 2, "{played:?}");
+    assert_eq!(resets, played.iter().sum::<usize>() - 1);
+    assert_eq!(environments.observations().row(1, width).as_f32(), Some(&*last), "what it last observed");
     Ok(())
 }
 

@@ -296,6 +296,20 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
 }
 
 #[test]
+fn an_evaluator_makes_as_many_environments_as_it_may_and_no_more_than_it_has_episodes() {
+    for (most, made) in [(1, 1), (2, 2), (32, 3)] {
+        let mut config = config("dqn");
+        (config.evaluator.episodes, config.evaluator.confirm_episodes, config.evaluator.environments) = (3, 5, most);
+        let world = World::new(config, |algorithm| algorithm);
+        let (evaluations, ..) = evaluate(&world, 1, 0);
+        let played: Vec<usize> = evaluations.iter().map(|evaluation| evaluation.returns.len()).collect();
+        assert_eq!(played, [3, 5], "at most {most}");
+        // An evaluation and its confirmation give a seed to each.
+        assert_eq!(world.seeds().len(), 2 * made, "at most {most}");
+    }
+}
+
+#[test]
 fn no_evaluation_or_confirmation_plays_with_a_seed_of_another() {
     let mut config = config("dqn");
     // As many episodes as environments. Those of a confirmation are played in the same three.

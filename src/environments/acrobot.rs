@@ -109,7 +109,7 @@ impl Dynamics for Acrobot {
         observation.copy_from_slice(&[cosine_1, sine_1, cosine_2, sine_2, state[2], state[3]]);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let torque = action as f64 - 1.0;
         let [angle_1, angle_2, speed_1, speed_2] = integrate(&self.state, torque);
         let (angle_1, angle_2) = (wrap(angle_1), wrap(angle_2));

@@ -60,7 +60,7 @@ impl Dynamics for CartPole {
         self.observe(observation);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let force = if action == 1 { FORCE } else { -FORCE };
         let (sine, cosine) = self.angle.sin_cos();
         // `np.square` multiplies, unlike the `**` of the other tasks.

@@ -52,7 +52,7 @@ impl Dynamics for Catch {
         self.observe(observation);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [u8]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [u8]) -> (f64, bool) {
         self.paddle_column = (self.paddle_column + action).saturating_sub(1).min(COLUMNS - 1);
         self.ball_row += 1;
         self.observe(observation);

@@ -48,7 +48,7 @@ impl Dynamics for MountainCar {
         self.observe(observation);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let direction = action as f64 - 1.0;
         self.velocity += direction * FORCE + (3.0 * self.position).cos() * -GRAVITY;
         self.velocity = self.velocity.clamp(-MAX_SPEED, MAX_SPEED);

@@ -102,7 +102,7 @@ impl Dynamics for MountainCarContinuous {
         observation.copy_from_slice(&[position as f32, 0.0]);
     }
 
-    fn step(&mut self, action: f32, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: f32, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let (position, velocity, terminated) = match self.state {
             State::AfterReset { position } => first_step(position, action),
             State::Running { position, velocity } => later_step(position, velocity, action),

@@ -16,12 +16,13 @@ pub trait Dynamics {
     /// What is fixed about the task.
     fn spec() -> EnvironmentSpec;
 
-    /// Draw an initial state and show it: write its observation, which has as many values as the spec says.
+    /// Draw an initial state and show it: write its observation, which has as many values as the spec says. The numbers of
+    /// `random` go on from reset to step and to later episodes; a copy of it would repeat some.
     fn reset(&mut self, random: &mut Generator, observation: &mut [Self::Value]);
 
     /// Advance by one step and show the new state. The result is the reward, and whether the episode terminated;
     /// [`Native`] sees to the time limit.
-    fn step(&mut self, action: Self::Action, observation: &mut [Self::Value]) -> (f64, bool);
+    fn step(&mut self, action: Self::Action, random: &mut Generator, observation: &mut [Self::Value]) -> (f64, bool);
 
     /// Draw the state, for people to look at; `None` where nobody has written how.
     fn picture(&self) -> Option<Picture> {
@@ -105,7 +106,8 @@ impl<D: Dynamics> Environment for Native<D> {
             Some(native) if self.spec.action.accepts(action) => native,
             _ => return Err(self.spec.invalid_action(action)),
         };
-        let (reward, terminated) = self.dynamics.step(native, D::Value::of(observation));
+        let random = self.random.get_or_insert_with(Generator::from_operating_system);
+        let (reward, terminated) = self.dynamics.step(native, random, D::Value::of(observation));
         let step = Step { reward, terminated, truncated: elapsed_steps >= self.time_limit_steps };
         self.progress = Progress::after_step(elapsed_steps, step.ended());
         Ok(step)
@@ -113,5 +115,56 @@ impl<D: Dynamics> Environment for Native<D> {
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
         self.dynamics.picture().ok_or_else(|| EnvironmentError::NoPicture { id: self.spec.id.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::{ObservationSpace, registry};
+
+    /// Shows a random number at the start of an episode and after each of its five steps.
+    struct Noise;
+
+    impl Dynamics for Noise {
+        type Action = usize;
+        type Value = f32;
+
+        fn spec() -> EnvironmentSpec {
+            let spec = registry::spec("CartPole-v1").unwrap();
+            EnvironmentSpec { observation: ObservationSpace::unbounded(1), time_limit_steps: Some(5), ..spec }
+        }
+
+        fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {
+            observation[0] = random.uniform(0.0, 1.0) as f32;
+        }
+
+        fn step(&mut self, _: usize, random: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
+            observation[0] = random.uniform(0.0, 1.0) as f32;
+            (0.0, false)
+        }
+    }
+
+    #[test]
+    fn what_is_random_in_steps_follows_from_the_seed_and_repeats_in_no_later_episode() {
+        let shown = || {
+            let mut environment = Native::new(Noise);
+            let mut shown = Vec::new();
+            for seed in [Some(7), None, None] {
+                let mut observation = [0.0_f32];
+                environment.reset(seed, (&mut observation).into()).unwrap();
+                shown.push(observation[0]);
+                for _ in 0..5 {
+                    environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
+                    shown.push(observation[0]);
+                }
+            }
+            shown
+        };
+        let mut numbers = shown();
+        assert_eq!(numbers, shown());
+        numbers.sort_by(f32::total_cmp);
+        numbers.dedup();
+        assert_eq!(numbers.len(), 3 * 6);
     }
 }

@@ -59,7 +59,7 @@ impl Dynamics for Pendulum {
         self.observe(observation);
     }
 
-    fn step(&mut self, action: f32, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: f32, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let torque = action.clamp(-MAX_TORQUE, MAX_TORQUE);
         let cost = square(wrap(self.angle)) + 0.1 * square(self.angular_velocity) + f64::from(0.001 * square_f32(torque));
 

@@ -239,7 +239,7 @@ impl Dynamics for Rally {
         observation.copy_from_slice(&self.screen);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [u8]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [u8]) -> (f64, bool) {
         self.paint(0);
         let point = self.game.play([0.0, -AGENT_ROWS_PER_STEP, AGENT_ROWS_PER_STEP][action]);
         self.paint(LIT);

@@ -163,11 +163,12 @@ impl Environments {
             );
             return EnvironmentError::NotBuilt { id: id.to_owned(), feature: "mujoco", remedy };
         }
-        // What stands before a colon may be the module that registers it.
-        let versioned = || is_versioned(id) && id.split_once(':').is_none_or(|(module, _)| may_be_module(module));
+        // Not every task of MuJoCo is native. What stands before another colon may be the module that registers it.
+        let task = id.strip_prefix(mujoco::PREFIX).unwrap_or(id);
+        let versioned = || is_versioned(task) && task.split_once(':').is_none_or(|(module, _)| may_be_module(module));
         let suggestion = match nearest_id(id, self.names()) {
             Some(name) => format!(" (did you mean `{name}`?)"),
-            None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{id}`"),
+            None if versioned() => format!("; if it is one of Gymnasium's, write `gymnasium:{task}`"),
             None => String::new(),
         };
         let prefixes = PREFIXES.iter().map(|(prefix, _)| format!("{prefix}..."));
@@ -239,6 +240,15 @@ mod tests {
     fn a_name_of_mujoco_is_recognised_without_its_prefix_or_version() {
         for asked in ["HalfCheetah-v5", "mujoco:HalfCheetah-v4", "mujoco:halfcheeta", "mojoco:HalfCheetah-v5"] {
             assert_suggests(asked, "`mujoco:HalfCheetah-v5`");
+        }
+    }
+
+    #[cfg(feature = "mujoco")]
+    #[test]
+    fn a_task_of_mujoco_that_is_not_native_is_taken_for_one_of_gymnasium() {
+        for asked in ["Reacher-v5", "Pusher-v5"] {
+            let message = spec(&format!("mujoco:{asked}")).expect_err("it is not native").to_string();
+            assert!(message.contains(&format!("write `gymnasium:{asked}`")), "{message}");
         }
     }
 

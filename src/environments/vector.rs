@@ -41,8 +41,8 @@ pub struct VectorEnvironment {
     truncated: Vec<bool>,
     returns: Vec<f64>,
     lengths_steps: Vec<u32>,
-    /// Which of them are not stepped until the next reset.
-    set_aside: Vec<bool>,
+    /// How many more episodes each of them plays until the next reset of all.
+    episodes_left: Vec<usize>,
     /// Environments whose episode ended in the last step.
     ended: Vec<usize>,
     finished: Vec<FinishedEpisode>,
@@ -74,7 +74,7 @@ impl VectorEnvironment {
             truncated: vec![false; count],
             returns: vec![0.0; count],
             lengths_steps: vec![0; count],
-            set_aside: vec![false; count],
+            episodes_left: vec![usize::MAX; count],
             ended: Vec::with_capacity(count),
             finished: Vec::with_capacity(count),
             needs_reset: Some("before its first reset"),
@@ -122,20 +122,21 @@ impl VectorEnvironment {
         self.truncated.fill(false);
         self.returns.fill(0.0);
         self.lengths_steps.fill(0);
-        self.set_aside.fill(false);
+        self.episodes_left.fill(usize::MAX);
         self.ended.clear();
         self.finished.clear();
         self.needs_reset = None;
         Ok(())
     }
 
-    /// Step the environment at `index` no more until [`Self::reset`], since nobody needs its episodes. Its action is still to be given, and
-    /// what it last observed and was rewarded with stays in its row.
-    pub fn set_aside(&mut self, index: usize) {
-        self.set_aside[index] = true;
+    /// Let the environment at `index` play only so many `episodes`, the one under way included, until [`Self::reset`], since nobody needs
+    /// more. After the last it is neither reset nor stepped: its action is still to be given, and what it last observed and was rewarded
+    /// with stays in its row. Parts of a task ([`Outcome`]) are one episode here.
+    pub fn limit_episodes(&mut self, index: usize, episodes: usize) {
+        self.episodes_left[index] = episodes;
     }
 
-    /// Step every environment that is not [set aside](Self::set_aside), and reset those whose episode ended.
+    /// Step every environment that has [episodes left](Self::limit_episodes), and reset those whose episode ended if they still have.
     ///
     /// # Errors
     /// - [`EnvironmentError::ActionCount`] and [`EnvironmentError::InvalidAction`] before anything was stepped;
@@ -238,7 +239,7 @@ impl VectorEnvironment {
     }
 
     fn step_one(&mut self, index: usize, action: Action<'_>, before: &mut impl FnMut()) -> Result<(), EnvironmentError> {
-        if self.set_aside[index] {
+        if self.episodes_left[index] == 0 {
             return Ok(());
         }
         before();
@@ -260,22 +261,22 @@ impl VectorEnvironment {
                 Outcome::Finished { score, length_steps } => Some((score, length_steps)),
             };
             self.ended.push(index);
-            self.finished.extend(finished.map(|(episode_return, length_steps)| FinishedEpisode {
-                environment: index,
-                episode_return,
-                length_steps,
-            }));
+            if let Some((episode_return, length_steps)) = finished {
+                self.episodes_left[index] -= 1;
+                self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+            }
         }
         Ok(())
     }
 
-    /// Reset the environments whose episode ended. A step that ends no episode copies nothing: `successors` then serves as both.
+    /// Reset the environments whose episode ended and that play another. A step that ends no episode copies nothing: `successors` then
+    /// serves as both.
     fn restart_finished(&mut self, mut before: impl FnMut()) -> Result<(), EnvironmentError> {
         if self.ended.is_empty() {
             return Ok(());
         }
         self.restarted.values_mut().copy_from(self.successors.values());
-        for &index in &self.ended {
+        for &index in self.ended.iter().filter(|&&index| self.episodes_left[index] > 0) {
             before();
             let observation = self.restarted.row_mut(index, self.observation_len);
             self.environments[index].reset(None, observation)?;

@@ -26,8 +26,6 @@ use crate::segment::system;
 use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, RunFolder};
 use rand::SeedableRng;
 
-/// Episodes stepped together.
-pub const MOST_ENVIRONMENTS: usize = 32;
 /// How long an evaluator that leaves waits for room on the disk.
 const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -88,7 +86,7 @@ pub fn exploration(config: &Config) -> f32 {
 /// every step of all environments, and may end the play early with fewer episodes.
 ///
 /// Episodes are dealt out to environments beforehand, so that long episodes count as often as short ones. An environment that has played
-/// its share is not stepped any more.
+/// its share is neither reset nor stepped any more.
 ///
 /// # Errors
 /// An environment fails, or gives a number that is not finite.
@@ -106,17 +104,16 @@ pub fn play(
         go_on();
     };
     environments.reset_each(seed, sign_of_life)?;
+    for index in 0..count {
+        environments.limit_episodes(index, episodes / count + usize::from(index < episodes % count));
+    }
     let mut signs_of_life = SignsOfLife::new();
-    let mut left: Vec<usize> = (0..count).map(|index| episodes / count + usize::from(index < episodes % count)).collect();
     let mut outputs = vec![0.0; count * policy.outputs()];
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     // Inverted, because the synchronous trainer derives this seed and its learner's in the same way, and once the two are equal.
     let mut random = Random::seed_from_u64(!seed);
     let mut played = Episodes::default();
-    while left.iter().any(|&left| left > 0) && go_on() {
-        for (index, _) in left.iter().enumerate().filter(|(_, left)| **left == 0) {
-            environments.set_aside(index);
-        }
+    while played.returns.len() < episodes && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
@@ -125,7 +122,6 @@ pub fn play(
         signs_of_life.step(environments, actions.for_environments(), sign_of_life)?;
         signs_of_life.took(begun.elapsed());
         for episode in environments.finished_episodes() {
-            left[episode.environment] -= 1;
             played.returns.push(episode.episode_return);
             played.lengths.push(u64::from(episode.length_steps));
         }
@@ -159,8 +155,9 @@ impl<'a> Evaluator<'a> {
     /// best weights in `folder` and the system does not let them be read.
     pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
         let best_path = move || folder.current().best_weights();
+        let evaluator = &run.config.evaluator;
         Ok(Self {
-            environments: run.environments(run.config.evaluator.episodes.min(MOST_ENVIRONMENTS), Purpose::Evaluation)?,
+            environments: run.environments(evaluator.episodes.min(evaluator.environments), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
@@ -381,12 +378,13 @@ mod tests {
         assert_ne!(drawn, Random::seed_from_u64(seed).next_u64());
     }
 
-    /// Has episodes of `length_steps`, and counts the steps of all that it shares `steps` with.
+    /// Has episodes of `length_steps`, and counts the steps and resets of all that it shares the counts with.
     struct Counting {
         spec: EnvironmentSpec,
         length_steps: u32,
         elapsed_steps: u32,
         steps: Rc<Cell<u32>>,
+        resets: Rc<Cell<u32>>,
     }
 
     impl Environment for Counting {
@@ -396,6 +394,7 @@ mod tests {
 
         fn reset(&mut self, _seed: Option<u64>, _observation: ValuesMut<'_>) -> Result<(), EnvironmentError> {
             self.elapsed_steps = 0;
+            self.resets.set(self.resets.get() + 1);
             Ok(())
         }
 
@@ -407,20 +406,21 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_that_has_played_its_share_is_not_stepped_while_others_play() {
-        let steps = Rc::new(Cell::new(0));
+    fn an_environment_that_has_played_its_share_is_neither_reset_nor_stepped_while_others_play() {
+        let [steps, resets] = [(); 2].map(|()| Rc::new(Cell::new(0)));
         let of_length = |length_steps| -> Box<dyn Environment> {
-            Box::new(Counting { spec: registry::spec("CartPole-v1").unwrap(), length_steps, elapsed_steps: 0, steps: Rc::clone(&steps) })
+            let spec = registry::spec("CartPole-v1").unwrap();
+            Box::new(Counting { spec, length_steps, elapsed_steps: 0, steps: Rc::clone(&steps), resets: Rc::clone(&resets) })
         };
         let mut environments = VectorEnvironment::new([300, 20, 10].map(of_length).into()).unwrap();
         let mut policy = Drawing(Mutex::new(None));
         let played = play(&mut environments, &mut policy, 4, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [10, 20, 300, 300]);
-        assert_eq!(steps.get(), 2 * 300 + 20 + 10);
+        assert_eq!((steps.get(), resets.get()), (2 * 300 + 20 + 10, 4));
         // Fewer episodes than environments, of which those that have played take part again.
         let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [20, 300]);
-        assert_eq!(steps.get(), 3 * 300 + 2 * 20 + 10);
+        assert_eq!((steps.get(), resets.get()), (3 * 300 + 2 * 20 + 10, 4 + 3));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gif::{ColorOutput, DecodeOptions};
-use shoal::environments::video::{RecordVideo, VideoError};
-use shoal::environments::{Action, make};
+use shoal::environments::video::{RecordVideo, VideoError, VideoWriter};
+use shoal::environments::{Action, Picture, make};
 
 use crate::support::{Played, Undrawn};
 
@@ -97,4 +97,15 @@ fn what_cannot_be_recorded_is_said_and_an_older_video_stays() {
     assert!(matches!(video.finish(), Err(VideoError::Unfinished { pictures: 2, .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), "older");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn pictures_of_several_sizes_make_no_video_and_the_disk_is_not_blamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut video = VideoWriter::prepare(&folder.path().join("video.gif"), 30).unwrap();
+    for width in [4, 6] {
+        video.add(Picture { width, height: 2, bytes: vec![0; width * 2 * 3] }, width == 6);
+    }
+    let refusal = video.finish().unwrap_err().to_string();
+    assert!(refusal.ends_with("the size of its pictures from [4, 2] to [6, 2]; let all have one size"), "{refusal}");
 }

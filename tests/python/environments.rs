@@ -148,6 +148,12 @@ fn answers_may_be_of_numpy_s_types() {
         let step = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
         assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
         assert_eq!(observation, [1.0, 2.0]);
+
+        let bools = request("python:shapes:AnswersInBools", "{}");
+        bools.examine().unwrap();
+        let mut environment = bools.make().unwrap();
+        observe(&mut *environment);
+        assert_eq!(reward(&mut *environment, Action::Discrete(0)), 1.0);
     });
 }
 
@@ -157,6 +163,11 @@ fn actions_arrive_as_the_space_says_and_are_the_environment_s_to_keep() {
         let mut later = request("python:shapes:LaterIndices", "{}").make().unwrap();
         observe(&mut *later);
         assert_eq!([0, 1, 2].map(|index| reward(&mut *later, Action::Discrete(index))), [-1.0, 0.0, 1.0]);
+
+        // Memory has no room for a number of Python for each.
+        let mut many = request("python:shapes:ManyIndices", "{}").make().unwrap();
+        observe(&mut *many);
+        assert_eq!([0, 999_999_999, 0].map(|index| reward(&mut *many, Action::Discrete(index))), [0.0, 999_999_999.0, 0.0]);
 
         let mut keeps = request("python:shapes:KeepsActions", "{}").make().unwrap();
         observe(&mut *keeps);
@@ -280,6 +291,7 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("python:shapes:NestedActions", &["Dict(", "Discrete, MultiDiscrete, MultiBinary and Box are supported"]),
             ("python:shapes:ManySwitches", &["MultiBinary(13): 8,192 combinations", "at most 4,096", "as one Discrete space"]),
             ("python:shapes:EndlessActions", &["no finite bounds"]),
+            ("python:shapes:LiteralIndices", &["Discrete(4), and Gymnasium", "let LiteralIndices extend that class"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
             ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),
             ("python:no_such_module:X", &["there is no module no_such_module", "tests/data/python"]),

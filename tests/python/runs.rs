@@ -206,6 +206,24 @@ fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_with
 }
 
 #[test]
+fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_and_played_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = "from shapes import Rewarded\n\nclass Task(Rewarded):\n    made = 0\n\n    def __init__(self):\n        \
+                Task.made += 1\n        assert Task.made == 1, 'the port is in use'\n        super().__init__(1.0)\n";
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
+    let of_one = ["actor.environments=1", "evaluator.environments=1", "run.stop_env_steps=600"];
+    let mut run = start(&[&["environment.id=python:task:Task", &python_path][..], &of_one].concat());
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
+    assert!(!run.evaluations().is_empty(), "{}", run.log());
+    let folder_of_run = run.run_folder();
+    let played = run.ask("evaluate", &["--json", "--episodes", "3", folder_of_run.to_str().unwrap()]);
+    assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0, 1.0]), "{played}");
+    run.assert_nothing_left();
+}
+
+#[test]
 fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_for_which_arrays_they_stand() {
     let python_path = format!("environment.python_path={}", python::folder().display());
     for algorithm in ["dqn", "ppo", "appo"] {

@@ -304,6 +304,32 @@ fn the_plan_names_an_observation_outside_of_its_space_once() {
 }
 
 #[test]
+fn the_plan_names_what_is_not_in_its_space_and_is_flattened_to_what_stands_for_another_observation() {
+    let plan = |space: &str, observation: &str| {
+        plan("python:shapes:Observing", &format!(r#"{{"space": "{space}", "observation": "{observation}"}}"#), "{}")
+    };
+    for (space, observation, told) in [
+        ("Discrete(4)", "-1", "gave -1 in its first reset, which is not one of Discrete(4): a run goes on and takes it for one that is"),
+        ("Discrete(4, start=1)", "0", "gave 0 in its first reset, which is not one of Discrete(4, start=1)"),
+        ("MultiDiscrete([3, 4])", "numpy.array([2, -1])", "gave array([ 2, -1]) in its first reset, which is not one of MultiDiscrete"),
+        (
+            "Dict(a=Box(0, 1, (2, 3)))",
+            "dict(a=numpy.zeros((3, 2)))",
+            "an array of the shape (3, 2) in its first reset, which is not one of Box(",
+        ),
+        ("Tuple([Discrete(2), Discrete(3)])", "(1, numpy.int64(-3))", "which is not one of Discrete(3)"),
+    ] {
+        let plan = plan(space, observation);
+        assert!(plan.matches("is not one of").count() == 1 && plan.contains(told), "{space}: {plan}");
+    }
+    for (space, observation) in
+        [("Discrete(4, start=-1)", "-1"), ("Dict(a=Box(0, 1, (1,)), b=MultiDiscrete([2, 2]))", "dict(a=0.5, b=[0, 1])")]
+    {
+        assert!(!plan(space, observation).contains("is not one of"), "{space}");
+    }
+}
+
+#[test]
 fn the_plan_names_wrappers_that_scale_by_what_each_has_seen_and_the_keys_to_use_instead() {
     let plan = |arguments: &str| plan("python:shapes:make_scaled", arguments, "{}");
     for (wrappers, named) in [
@@ -370,15 +396,16 @@ fn a_constructor_or_first_step_that_hangs_is_given_up_with_its_stack() {
 }
 
 #[test]
-fn an_environment_that_takes_long_to_try_is_told_once_with_what_it_is_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let python_path = format!("environment.python_path={}", python::folder().display());
-    let arguments = r#"environment.keyword_arguments={"pause_s": 4, "steps": 1}"#;
-    let mut command = supervisor(folder.path(), &["environment.id=python:pausing:Pausing", &python_path, arguments]);
-    let output = command.arg("--check").output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    let told = "trying the environment python:pausing:Pausing has taken 2 s, and its first step is not over; after 60 s it is given up\n";
-    assert_eq!(said(&output).matches(told).count(), 1, "{}", said(&output));
+fn an_environment_that_takes_long_to_try_or_to_close_is_told_once_with_what_it_is_at() {
+    for (arguments, doing, moment) in
+        [(r#"{"pause_s": 4, "steps": 1}"#, "trying", "first step"), (r#"{"pause_s": 0, "steps": 1, "close_s": 4}"#, "closing", "close()")]
+    {
+        let plan = plan("python:pausing:Pausing", arguments, "{}");
+        let told = format!(
+            "{doing} the environment python:pausing:Pausing has taken 2 s, and its {moment} is not over; after 60 s it is given up\n"
+        );
+        assert!(plan.matches(&told).count() == 1 && plan.matches(" has taken 2 s").count() == 1, "{plan}");
+    }
 }
 
 #[test]

@@ -340,7 +340,7 @@ impl<const ACTIONS: usize> Dynamics for Plain<ACTIONS> {
         observation.fill(0.0);
     }
 
-    fn step(&mut self, _: usize, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, _: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         observation.fill(1.0);
         (1.0, false)
     }

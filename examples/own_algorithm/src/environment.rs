@@ -43,7 +43,7 @@ impl Dynamics for Corridor {
         self.show(observation);
     }
 
-    fn step(&mut self, action: usize, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: usize, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         self.position = match action {
             0 => (self.position - STEP).max(0.0),
             1 => (self.position + STEP).min(1.0),

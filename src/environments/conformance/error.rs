@@ -66,8 +66,18 @@ pub enum ConformanceError {
         /// Largest allowed.
         high: f32,
     },
-    /// A reward is NaN or infinite.
-    #[error("the reward of step {step} is {reward}: rewards have to be finite")]
+    /// A value of an observation is infinite.
+    #[error("value {index} of the observation at step {step} is {value}: observations have to be finite, also within infinite bounds")]
+    ObservationNotFinite {
+        /// Position in the observation.
+        index: usize,
+        /// Step of the episode.
+        step: u32,
+        /// What it was.
+        value: f32,
+    },
+    /// A reward is NaN or infinite, or would be as a 32-bit float.
+    #[error("the reward of step {step} is {reward}: rewards have to be finite, as 32-bit floats")]
     RewardNotFinite {
         /// Step of the episode.
         step: u32,

@@ -153,6 +153,10 @@ impl Probe {
             if value.is_nan() {
                 return Err(ConformanceError::ObservationNotWritten { index, step });
             }
+            // Whatever the bounds allow: no network can learn from it.
+            if value.is_infinite() {
+                return Err(ConformanceError::ObservationNotFinite { index, step, value });
+            }
             if !(low..=high).contains(&value) {
                 return Err(ConformanceError::ObservationOutOfBounds { index, step, value, low, high });
             }
@@ -162,7 +166,7 @@ impl Probe {
 
     fn check_step(&self, result: Step) -> Result<(), ConformanceError> {
         let step = self.elapsed_steps;
-        if !result.reward.is_finite() {
+        if !(result.reward as f32).is_finite() {
             return Err(ConformanceError::RewardNotFinite { step, reward: result.reward });
         }
         if self.spec.time_limit_steps == Some(step) && !result.truncated {

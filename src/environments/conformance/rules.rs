@@ -32,14 +32,13 @@ pub(super) fn spec_is_consistent(make: &Make<'_>) -> RuleResult {
 
 fn contradiction(spec: &EnvironmentSpec) -> Option<String> {
     let ObservationSpace { shape, low, high, .. } = &spec.observation;
-    let unordered = |low: &[f32], high: &[f32]| low.iter().zip(high).position(|(low, high)| low.is_nan() || high.is_nan() || low > high);
     if spec.observation.is_empty() {
         return Some(format!("the observation shape {shape:?} holds no values"));
     }
     if low.len() != spec.observation.len() || high.len() != spec.observation.len() {
         return Some(format!("the observation shape {shape:?} does not fit {} lower and {} upper bounds", low.len(), high.len()));
     }
-    if let Some(index) = unordered(low, high) {
+    if let Some(index) = low.iter().zip(high).position(|(low, high)| low.is_nan() || high.is_nan() || low > high) {
         return Some(format!("bounds {index} of the observation are {} .. {}", low[index], high[index]));
     }
     match &spec.action {
@@ -49,8 +48,9 @@ fn contradiction(spec: &EnvironmentSpec) -> Option<String> {
             if low.is_empty() || low.len() != high.len() {
                 return Some(format!("the action has {} lower and {} upper bounds", low.len(), high.len()));
             }
-            if low.iter().chain(high).any(|bound| !bound.is_finite()) || unordered(low, high).is_some() {
-                return Some(format!("the action bounds {low:?} .. {high:?} are not finite and ordered"));
+            // As algorithms take them.
+            if low.iter().zip(high).any(|(low, high)| !(0.0..=f32::MAX).contains(&(high - low))) {
+                return Some(format!("the action bounds {low:?} .. {high:?} are not finite and ordered, with a finite difference"));
             }
         }
     }

@@ -83,7 +83,7 @@ impl<T: Task<ACTIONS>, const ACTIONS: usize> Dynamics for Simulated<T, ACTIONS> 
         T::observe(&self.simulation, observation);
     }
 
-    fn step(&mut self, action: Self::Action, observation: &mut [f32]) -> (f64, bool) {
+    fn step(&mut self, action: Self::Action, _: &mut Generator, observation: &mut [f32]) -> (f64, bool) {
         let result = T::step(&mut self.simulation, &action);
         T::observe(&self.simulation, observation);
         result

@@ -6,6 +6,7 @@ before a run starts, in a process of their own that only describes the environme
 
 import contextlib
 import difflib
+import functools
 import importlib
 import importlib.util
 import json
@@ -201,19 +202,41 @@ def as_one_box(gymnasium, environment):
         return environment
     if not space.is_np_flattenable:
         raise Refused(f"its observations are {space}, which has no fixed number of values")
+    if not isinstance(environment, gymnasium.Env):
+        advice = f"let {type(environment).__name__} extend that class"
+        raise Refused(f"its observations are {space}, and Gymnasium flattens those of a gymnasium.Env alone", advice)
 
     class Flattened(gymnasium.wrappers.FlattenObservation):
         """Names an observation that is not in the space, instead of the error that flattening it raises."""
 
         def observation(self, observation):
             try:
-                return super().observation(observation)
+                flat = super().observation(observation)
             except Exception:
                 if observation in space:
                     raise
                 raise TypeError(f"the observation {reprlib.repr(observation)} is not one of the observation space, {space}") from None
+            if "shoal_probe" in sys.modules:
+                mistaken.extend(mistaken_parts(gymnasium.spaces, space, observation))
+            return flat
 
     return Flattened(environment)
+
+
+def mistaken_parts(spaces, space, observation):
+    """The parts of an observation that are not in their spaces and that flattening takes for others: what each is, and its space.
+
+    An index below the first one counts from the end, as in any array, and an array of another shape is read row by row, in which
+    dimensions of 1 change nothing.
+    """
+    numpy = importlib.import_module("numpy")
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        for key in space.spaces if isinstance(space, spaces.Dict) else range(len(space.spaces)):
+            yield from mistaken_parts(spaces, space.spaces[key], observation[key])
+    elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and (numpy.asarray(observation) < space.start).any():
+        yield reprlib.repr(observation), space
+    elif isinstance(space, spaces.Box) and numpy.squeeze(observation).shape != numpy.squeeze(space.low).shape:
+        yield f"an array of the shape {numpy.shape(observation)}", space
 
 
 def describe(environment):
@@ -342,8 +365,9 @@ def software(environment):
 
 # What `examine` is doing, for the report of an exception.
 during = "construction"
-# The environments that were made for `examine`.
+# The environments that were made for `examine`, and the parts of their observations that were taken for others.
 examined = []
+mistaken = []
 
 
 def examine(id, keyword_arguments, search_folders):
@@ -356,10 +380,10 @@ def examine(id, keyword_arguments, search_folders):
     # The largest of the seeds that actors give.
     bridge.reset(2**31 - 1)
     bridge.check_finite("observation", bridge.observation_values)
-    result["remark"] = result["remark"] or bridge.remark_on_bounds()
+    result["remark"] = result["remark"] or bridge.remark_on_observation()
     during = "step"
     bridge.try_a_step()
-    result["remark"] = result["remark"] or bridge.remark_on_bounds()
+    result["remark"] = result["remark"] or bridge.remark_on_observation()
     return result
 
 
@@ -387,8 +411,8 @@ class Bridge:
             # A copy, because some environments keep actions or write to them. An array also where the space has no dimension.
             self.step_index = self.stepper(lambda index: combinations[index, ...].copy())
         elif hasattr(space, "n"):
-            indices = [space.dtype.type(space.start + index) for index in range(int(space.n))]
-            self.step_index = self.stepper(lambda index: indices[index])
+            # Each is made when it is first taken, and kept: memory may have no room for all that a space allows.
+            self.step_index = self.stepper(functools.cache(lambda index: space.dtype.type(space.start + index)))
         else:
             self.action_values = numpy.zeros(int(numpy.prod(space.shape)), dtype=numpy.float32)
             self.action_bounds = [numpy.array(description["action"]["box"][end], numpy.float32) for end in ("low", "high")]
@@ -406,7 +430,7 @@ class Bridge:
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)
-        if not (isinstance(result, tuple) and len(result) == 2):
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError("reset() must return (observation, info)")
         self.observation[...] = self.checked(result[0])
 
@@ -443,8 +467,9 @@ class Bridge:
 
     def check_answer(self, reward, terminated, truncated):
         """Raises if an actor could not read this answer of a step."""
-        # An array counts as a number if it has no dimension.
-        if not isinstance(reward, numbers.Real) and not (isinstance(reward, self.numpy.ndarray) and reward.ndim == 0):
+        # An array without a dimension counts as a number, and so do True and False, also those of NumPy.
+        is_number = isinstance(reward, (numbers.Real, self.numpy.bool_)) or isinstance(reward, self.numpy.ndarray) and reward.ndim == 0
+        if not is_number:
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, (bool, self.numpy.bool_)):
@@ -458,8 +483,11 @@ class Bridge:
             found = f"{name}[{index}] = {values.flat[index]}" if values.ndim else f"{name} = {values}"
             raise Refused(f"it gave {found} in its first {during}: every observation and reward must be finite, as 32-bit floats")
 
-    def remark_on_bounds(self):
-        """Names the first number of the newest observation that is outside of the observation space, if there is one."""
+    def remark_on_observation(self):
+        """Names the first part or number of the newest observation that is not in the observation space, if there is one."""
+        for found, space in mistaken:
+            told = f"the environment gave {found} in its first {during}, which is not one of {space}"
+            return f"{told}: a run goes on and takes it for one that is, but one of the two may be a mistake"
         space = self.environment.observation_space
         with self.numpy.errstate(over="ignore"):
             low, high = (bounds.astype(self.observation.dtype) for bounds in (space.low, space.high))

@@ -31,15 +31,21 @@ bridge.__file__ = "<shoal>"
 sys.modules["shoal_probe"] = sys.modules["shoal_bridge"] = bridge
 
 
-def tell_what_takes_long():
+def tell_what_takes_long(doing):
     """Writes past Python's buffers: a process that the environment forks must not find their lock taken."""
     moment = {"reset": "first reset", "step": "first step"}.get(bridge.during, bridge.during)
     until = f"after {request['patience_s']:g} s it is given up"
-    os.write(2, f"trying the environment {request['id']} has taken {SILENCE_S} s, and its {moment} is not over; {until}\n".encode())
+    os.write(2, f"{doing} the environment {request['id']} has taken {SILENCE_S} s, and its {moment} is not over; {until}\n".encode())
 
 
-teller = threading.Timer(SILENCE_S, tell_what_takes_long)
-teller.daemon = True
+def teller_of(doing):
+    """A timer that tells what takes long, once it is started."""
+    teller = threading.Timer(SILENCE_S, tell_what_takes_long, [doing])
+    teller.daemon = True
+    return teller
+
+
+teller = teller_of("trying")
 try:
     exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
     teller.start()
@@ -54,8 +60,12 @@ teller.cancel()
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
 # The answer is given, and an environment that closes slowly does not change it. The watchdog still limits the time.
+bridge.during = "close()"
+teller = teller_of("closing")
+teller.start()
 for environment in vars(bridge).get("examined", []):
     bridge.close(environment)
+teller.cancel()
 sys.stderr.flush()
 bridge.end_helpers()
 os._exit(0)

@@ -81,7 +81,7 @@ pub(super) fn check_size(size: [usize; 2], picture: &Picture) -> io::Result<()> 
     if now == size {
         return Ok(());
     }
-    Err(io::Error::other(format!("the environment has changed the size of its pictures from {size:?} to {now:?}")))
+    Err(io::Error::other(format!("the environment has changed the size of its pictures from {size:?} to {now:?}; let all have one size")))
 }
 
 #[cfg(test)]

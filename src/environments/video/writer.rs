@@ -23,11 +23,14 @@ pub const UNFINISHED: &str = ".video.";
 #[non_exhaustive]
 pub enum VideoError {
     /// The file cannot be written.
-    #[error("cannot write the video {path}: {source}; name another file, or make room")]
+    #[error(
+        "cannot write the video {path}: {source}{}",
+        if source.kind() == io::ErrorKind::Other { "" } else { "; name another file, or make room" }
+    )]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why not: of the kind [`io::ErrorKind::Other`] if that is due to the pictures, not to the disk.
         source: io::Error,
     },
     /// The video would be in a folder that is not there.

@@ -13,7 +13,6 @@ pub use self::acting::{ActingPolicy, ObservationError, ObservedEnvironment};
 pub use self::error::PlayError;
 pub use self::saved::{SavedPolicy, Which};
 use super::environments::Look;
-use super::evaluator::MOST_ENVIRONMENTS;
 use super::{environments, evaluator};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
@@ -123,7 +122,7 @@ pub fn play(
 ) -> Result<PlayedPolicy, PlayError> {
     let saved = SavedPolicy::open(path, which)?;
     let episodes = episodes.max(1);
-    let most = episodes.min(MOST_ENVIRONMENTS);
+    let count = episodes.min(saved.config.evaluator.environments);
     let make = |index: usize| {
         let look = match video {
             Some(video) if index == 0 => Look::Recorded(video),
@@ -133,7 +132,7 @@ pub fn play(
         };
         environments::make(catalogue, &saved.config, Purpose::Evaluation, look)
     };
-    let mut environments = VectorEnvironment::new((0..most).map(make).collect::<Result<_, _>>()?)?;
+    let mut environments = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
     let mut policy = saved.policy_for(catalogue, environments.spec())?;
     let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || {
         !system::stop_requested()

@@ -1,4 +1,4 @@
-"""An environment that pauses after every `steps` steps, as for a slow reset or for saving a recording."""
+"""An environment that pauses after every `steps` steps, as for a slow reset or for saving a recording, and when it is closed."""
 
 import time
 
@@ -7,8 +7,9 @@ import numpy
 
 
 class Pausing(gymnasium.Env):
-    def __init__(self, pause_s, steps):
+    def __init__(self, pause_s, steps, close_s=0):
         self.pause_s = pause_s
+        self.close_s = close_s
         self.steps = steps
         self.taken = 0
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), numpy.float32)
@@ -23,3 +24,6 @@ class Pausing(gymnasium.Env):
         if self.taken % self.steps == 0:
             time.sleep(self.pause_s)
         return self.observation_space.sample(), 0.0, False, self.taken % self.steps == 0, {}
+
+    def close(self):
+        time.sleep(self.close_s)

@@ -27,6 +27,14 @@ class Nested(Shown):
     observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
 
 
+class Observing(Shown):
+    """Observes `observation`, which need not be in `space`."""
+
+    def __init__(self, space, observation):
+        names = {"Box": Box, "Dict": Dict, "Discrete": Discrete, "MultiDiscrete": MultiDiscrete, "Tuple": Tuple, "numpy": numpy}
+        self.observation_space, self.observation = eval(space, names), eval(observation, names)
+
+
 class ArrayForADict(Nested):
     observation = numpy.zeros(4, numpy.float32)
 
@@ -83,6 +91,10 @@ class LaterIndices(Shown):
 
     def step(self, action):
         return self.observation, float(action), False, False, {}
+
+
+class ManyIndices(LaterIndices):
+    action_space = Discrete(10**9)
 
 
 class Rewarded(Shown):
@@ -152,6 +164,16 @@ class EndlessActions(Shown):
 class AnswersInNumpy(Shown):
     def step(self, action):
         return [1, 2], numpy.float32(0.5), numpy.bool_(False), numpy.bool_(True), {}
+
+
+class AnswersInBools(Shown):
+    """The reward is a comparison of NumPy's, and a reset returns a list."""
+
+    def reset(self, **given):
+        return list(super().reset(**given))
+
+    def step(self, action):
+        return self.observation, self.observation.sum() < 0.1, False, False, {}
 
 
 class AnswersNothing(Shown):
@@ -224,6 +246,12 @@ class Literal:
     def step(self, action):
         assert self.action_space.contains(action), f"{action!r} is not in {self.action_space!r}"
         return numpy.zeros(2, numpy.float32), float(action.sum()), False, False, {}
+
+
+class LiteralIndices(Literal):
+    """Has a space that needs a wrapper of Gymnasium."""
+
+    observation_space = Discrete(4)
 
 
 class Positive(Literal):
