@@ -208,7 +208,7 @@ impl Snapshot {
     }
 
     /// `count` per second of training; 0 before there was any.
-    pub fn per_training_second(&self, count: u64) -> f64 {
+    fn per_training_second(&self, count: u64) -> f64 {
         share(count as f64, self.training_s)
     }
 }
