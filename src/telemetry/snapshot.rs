@@ -36,6 +36,9 @@ pub struct Snapshot {
     pub episodes: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Updates of the parameters before the run went on from a checkpoint.
+    #[serde(skip)]
+    pub earlier_updates: u64,
     /// Transitions inserted into the replay.
     pub inserted: u64,
     /// Transitions sampled from the replay.

@@ -168,27 +168,41 @@ fn slow_target(config: &Config) -> Option<String> {
     })
 }
 
-/// A run may end before there is anything to learn from.
-fn no_update(config: &Config) -> Option<String> {
-    let (needed, keys, unless) = match config.rows() {
+/// The environment steps that a run takes before its first update, the keys that they follow from, and what may have it
+/// come earlier.
+fn first_update(config: &Config) -> (u64, &'static str, &'static str) {
+    match config.rows() {
         Rows::Fragments => {
             // The environments of an actor complete their first fragments at the same time, however few of them a
             // batch has.
             let first = config.actor.environments * config.fragments.length_steps;
             let (needed, keys) =
                 (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"));
-            (needed, keys, " unless time limits end fragments early")
+            (needed as u64, keys, " unless time limits end fragments early")
         }
-        Rows::Transitions => (config.replay.min_size, "replay.min_size", ""),
-    };
+        Rows::Transitions => (config.replay.min_size as u64, "replay.min_size", ""),
+    }
+}
+
+/// A run may end before there is anything to learn from.
+fn no_update(config: &Config) -> Option<String> {
+    let (needed, keys, unless) = first_update(config);
     let steps = config.run.stop_env_steps;
-    (steps < needed as u64).then(|| {
+    (steps < needed).then(|| {
         format!(
             "the run ends after {} environment steps, before its first update, which needs the {} of {keys}{unless}",
             grouped(steps),
-            grouped(needed as u64)
+            grouped(needed)
         )
     })
+}
+
+/// When a run that goes on with an empty replay learns again, and whether it ends before that: it has so many environment
+/// steps `left`.
+pub(super) fn next_update(config: &Config, left: u64) -> String {
+    let (needed, keys, unless) = first_update(config);
+    let ends_before = if left < needed { format!(", and the run ends after {}", grouped(left)) } else { String::new() };
+    format!("the next update needs the {} more steps of {keys}{unless}{ends_before}", grouped(needed))
 }
 
 /// A run that is to go on by the same command may be configured to write no checkpoint.
@@ -342,6 +356,17 @@ mod tests {
         assert!(!ppo(16, 1_024).contains("first update"), "{}", ppo(16, 1_024));
         let many = ppo(16, 1_023);
         assert!(many.contains("which needs the 1,024 of actor.environments * fragments.length_steps"), "{many}");
+    }
+
+    #[test]
+    fn a_run_that_goes_on_with_an_empty_replay_is_told_how_much_it_needs_to_learn_again() {
+        let mut config = Config::for_environment("CartPole-v1");
+        assert_eq!(next_update(&config, 1_000), "the next update needs the 1,000 more steps of replay.min_size");
+        assert_eq!(next_update(&config, 999), "the next update needs the 1,000 more steps of replay.min_size, and the run ends after 999");
+        config.algorithm.name = "ppo".into();
+        (config.fragments.length_steps, config.actor.environments, config.learner.batch_size) = (64, 4, 512);
+        let batch = "the next update needs the 512 more steps of learner.batch_size unless time limits end fragments early";
+        assert_eq!(next_update(&config, 512), batch);
     }
 
     #[test]

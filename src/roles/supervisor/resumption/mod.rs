@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
 use super::record::SupervisorRecord;
+use super::remarks::next_update;
 use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
@@ -331,8 +332,8 @@ impl Resumption {
         Ok(restored.map_err(TelemetryError::file("replace", &path))?)
     }
 
-    /// For people: from where the run goes on.
-    pub(super) fn describe(&self) -> String {
+    /// For people: from where the run goes on, as `config` says.
+    pub(super) fn describe(&self, config: &Config) -> String {
         let manifest = self.checkpoint.manifest();
         let (env_steps, updates) = (manifest.env_steps, manifest.updates);
         let from = match self.rows {
@@ -341,14 +342,17 @@ impl Resumption {
                     "goes on in the memory in which it was kept: {env_steps} environment steps, {updates} updates, with the replay"
                 );
             }
-            RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay",
-            RowsIn::Checkpoint | RowsIn::Nothing => "with an empty replay",
+            RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay".to_owned(),
+            RowsIn::Checkpoint | RowsIn::Nothing => {
+                let left = config.run.stop_env_steps.saturating_sub(env_steps);
+                format!("with an empty replay; {}", next_update(config, left))
+            }
         };
         let version = match manifest.program_version == env!("CARGO_PKG_VERSION") {
             true => String::new(),
             false => format!(", written by version {}", manifest.program_version),
         };
-        format!("goes on from checkpoint {}: {env_steps} environment steps, {updates} updates, {from}{version}", manifest.sequence)
+        format!("goes on from checkpoint {}{version}: {env_steps} environment steps, {updates} updates, {from}", manifest.sequence)
     }
 }
 
