@@ -8,6 +8,8 @@ use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
 const SLOW_TARGET_UPDATES: f64 = 10_000.0;
+/// A run of so many environment steps may take minutes that nobody wants to lose.
+const LONG_RUN_STEPS: u64 = 50_000;
 /// Batches with a smaller share of their steps differ from what a configuration says.
 const LEAST_SHARE_OF_A_BATCH: f64 = 0.8;
 
@@ -205,15 +207,15 @@ pub(super) fn next_update(config: &Config, left: u64) -> String {
     format!("the next update needs the {} more steps of {keys}{unless}{ends_before}", grouped(needed))
 }
 
-/// A run that is to go on by the same command may be configured to write no checkpoint.
+/// A run that is to go on by the same command may be configured to write no checkpoint, and a long one of a single process
+/// writes none unless it is told to.
 fn no_checkpoint(config: &Config) -> Option<String> {
-    let (writes_any, key) = if config.is_synchronous() {
-        (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps")
-    } else {
-        (config.checkpoint.interval_s.is_some(), "checkpoint.interval_s")
-    };
-    (config.run.resume == Resume::Auto && !writes_any)
-        .then(|| format!("run.resume is \"auto\", and with {key} \"none\" no checkpoint is written to go on from; set it to a number"))
+    let key = config.key_without_checkpoints()?;
+    let told = format!("with {key} \"none\" no checkpoint is written to go on from; set it to a number");
+    match config.run.resume {
+        Resume::Auto => Some(format!("run.resume is \"auto\", and {told}")),
+        Resume::Never => (config.is_synchronous() && config.run.stop_env_steps >= LONG_RUN_STEPS).then_some(told),
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +234,11 @@ mod tests {
         assert_eq!(about(|_| {}), "");
         assert_eq!(about(|config| config.learner.count = 2), "");
         assert_eq!(about(|config| config.actor.count = 2), "");
-        assert_eq!(about(|config| (config.actor.count, config.learner.count) = (0, 2)), "", "one process computes, whatever the keys say");
+        let one_process = about(|config| {
+            (config.actor.count, config.learner.count) = (0, 2);
+            config.checkpoint.synchronous_interval_steps = Some(10_000);
+        });
+        assert_eq!(one_process, "", "whatever the keys say of learners");
     }
 
     #[test]
@@ -382,6 +388,13 @@ mod tests {
         assert!(alone.contains("with checkpoint.interval_s \"none\" no checkpoint is written"), "{alone}");
         assert!(synchronous.contains("with checkpoint.synchronous_interval_steps \"none\" no checkpoint"), "{synchronous}");
         assert_eq!(about(|config| config.checkpoint.interval_s = None), "", "nobody asked it to go on");
+    }
+
+    #[test]
+    fn a_long_run_of_one_process_is_told_that_it_writes_no_checkpoint() {
+        let of_steps = |steps| about(|config| (config.actor.count, config.run.stop_env_steps) = (0, steps));
+        let long = "with checkpoint.synchronous_interval_steps \"none\" no checkpoint is written to go on from; set it to a number";
+        assert_eq!((of_steps(LONG_RUN_STEPS), of_steps(LONG_RUN_STEPS - 1)), (long.to_owned(), String::new()));
     }
 
     #[test]

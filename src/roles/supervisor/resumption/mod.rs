@@ -8,6 +8,7 @@ mod taking;
 pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ impl Resumption {
         taking::take(&mut folder, say)?;
         let checkpoints = folder.checkpoints();
         let checkpoint = match from {
-            None => Checkpoints::new(checkpoints).newest()?,
+            None => Checkpoints::new(checkpoints).newest().map_err(|error| without_checkpoint(error, &folder))?,
             Some(from) => RunCheckpoint::open(from)?,
         };
         let lies_in = checkpoint.path().canonicalize().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
@@ -114,7 +115,7 @@ impl Resumption {
                 Ok(None)
             }
             // Nothing is left of it.
-            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
+            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
             Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
@@ -353,6 +354,19 @@ impl Resumption {
             false => format!(", written by version {}", manifest.program_version),
         };
         format!("goes on from checkpoint {}{version}: {env_steps} environment steps, {updates} updates, {from}", manifest.sequence)
+    }
+}
+
+/// The `error` for which no checkpoint of the run in `folder` can be used, or why that run wrote none.
+fn without_checkpoint(error: CheckpointError, folder: &RunFolder) -> ResumeError {
+    let key = || {
+        let text = fs::read_to_string(folder.config()).ok()?;
+        Config::parse(&text, "config.toml", &[]).ok()?.config.key_without_checkpoints()
+    };
+    let is_missing = matches!(error, CheckpointError::NoneYet { .. });
+    match is_missing.then(key).flatten() {
+        Some(key) => ResumeError::WritesNone { folder: folder.path().into(), key },
+        None => error.into(),
     }
 }
 
