@@ -148,6 +148,15 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
     })
 }
 
+/// An environment of which no time limit is known may have an episode that never ends, and whoever evaluates in it waits.
+pub(super) fn no_time_limit(config: &Config) -> String {
+    format!(
+        "no time limit of the environment is known: an evaluation plays an episode that does not end by itself for the {} steps of \
+         evaluator.episode_limit_steps; set that, or return gymnasium.wrappers.TimeLimit(environment, STEPS) from a function",
+        grouped(u64::from(config.evaluator.episode_limit_steps))
+    )
+}
+
 /// Target networks may be far behind the learned ones.
 fn slow_target(config: &Config) -> Option<String> {
     let algorithm = config.algorithm.name.as_str();
