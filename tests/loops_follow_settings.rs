@@ -310,6 +310,26 @@ fn an_evaluator_makes_as_many_environments_as_it_may_and_no_more_than_it_has_epi
 }
 
 #[test]
+fn weights_that_are_the_best_already_are_not_confirmed_again_in_other_lives_of_their_run() {
+    let mut config = config("dqn");
+    (config.evaluator.episodes, config.evaluator.confirm_episodes) = (3, 5);
+    let world = World::new(config, |algorithm| algorithm);
+    let root = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(root.path(), "run", "").unwrap();
+    let (sender, receiver) = ipc::channel().unwrap();
+    let run = world.process(Role::Evaluator, 0);
+    let mut kinds = Vec::new();
+    // Their returns follow from the script alone, and in half of these lives the routine evaluation looks better than the confirmation.
+    for _ in 0..20 {
+        world.publish_parameters();
+        Evaluator::new(&run, folder.clone(), 0).unwrap().evaluate(&sender, || true).unwrap();
+        kinds.extend(std::iter::from_fn(|| receiver.try_recv().ok()).map(|report| report.evaluation.kind));
+    }
+    let count = |wanted: EvaluationKind| kinds.iter().filter(|&&kind| kind == wanted).count();
+    assert_eq!((count(EvaluationKind::Routine), count(EvaluationKind::Confirmation)), (20, 1), "{kinds:?}");
+}
+
+#[test]
 fn no_evaluation_or_confirmation_plays_with_a_seed_of_another() {
     let mut config = config("dqn");
     // As many episodes as environments. Those of a confirmation are played in the same three.

@@ -83,6 +83,15 @@ impl Config {
         self.actor.count == 0
     }
 
+    /// The key for want of which a run writes no checkpoint; `None` if it writes some.
+    pub fn key_without_checkpoints(&self) -> Option<&'static str> {
+        let table = &self.checkpoint;
+        match self.is_synchronous() {
+            true => table.synchronous_interval_steps.is_none().then_some("checkpoint.synchronous_interval_steps"),
+            false => table.interval_s.is_none().then_some("checkpoint.interval_s"),
+        }
+    }
+
     /// Slots for actors and guests from outside: a run in one process has none.
     pub fn places_to_attach(&self) -> usize {
         if self.is_synchronous() { 0 } else { self.actor.attach_slots }

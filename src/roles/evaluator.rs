@@ -38,11 +38,11 @@ pub struct EvaluationReport {
     pub unsaved: Option<Unsaved>,
 }
 
-/// What was written beside the best weights of a run, which go to `path`; `None` if there are none, or none that could be played.
-/// Weights that the disk does not give are an error: taken for none, they would be overwritten.
-pub(super) fn metadata_of_best(path: &Path) -> Result<Option<WeightsMetadata>, WeightsError> {
+/// The best weights of a run, which go to `path`; `None` if there are none, or none that could be played. Weights that the disk does
+/// not give are an error: taken for none, they would be overwritten.
+pub(super) fn best_weights(path: &Path) -> Result<Option<checkpoint::PolicyWeights>, WeightsError> {
     match checkpoint::PolicyWeights::load(path) {
-        Ok(policy) => Ok(Some(policy.metadata)),
+        Ok(policy) => Ok(Some(policy)),
         Err(error @ WeightsError::Read { .. }) => Err(error),
         Err(_) => Ok(None),
     }
@@ -141,6 +141,8 @@ pub struct Evaluator<'a> {
     times_played: u32,
     /// The confirmation of the best parameters.
     best: Option<WeightsEvaluation>,
+    /// Those parameters.
+    best_parameters: Vec<f32>,
     attempts: Attempts,
     saver: PolicySaver,
 }
@@ -156,13 +158,15 @@ impl<'a> Evaluator<'a> {
     pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
         let best_path = move || folder.current().best_weights();
         let evaluator = &run.config.evaluator;
+        let best = best_weights(&best_path())?;
         Ok(Self {
             environments: run.environments(evaluator.episodes.min(evaluator.environments), Purpose::Evaluation)?,
             policy: run.algorithm.policy()?,
             parameters: vec![0.0; run.segment.parameter_board().len()],
             evaluated_version: 0,
             times_played: 0,
-            best: metadata_of_best(&best_path())?.and_then(|metadata| metadata.evaluation),
+            best: best.as_ref().and_then(|best| best.metadata.evaluation),
+            best_parameters: best.map(|best| best.published()).unwrap_or_default(),
             attempts: Attempts::after(unconfirmed),
             saver: PolicySaver::new(best_path),
             run,
@@ -209,7 +213,14 @@ impl<'a> Evaluator<'a> {
     /// Whether the parameters of a routine evaluation may solve the task or be the best. Few may, so that evaluations stay frequent.
     fn is_worth_confirming(&self, routine: &Evaluation) -> bool {
         let Some(mean) = routine.statistics().return_mean else { return false };
-        self.attempts.number().is_some() || self.best.is_none_or(|best| mean > best.return_mean)
+        let may_be_better = !self.are_the_best() && self.best.is_none_or(|best| mean > best.return_mean);
+        self.attempts.number().is_some() || may_be_better
+    }
+
+    /// Whether the loaded parameters are the best already, as those may be with which a run goes on. Confirmed again and again, they would
+    /// keep the luckiest of their scores.
+    fn are_the_best(&self) -> bool {
+        self.best.is_some() && self.parameters == self.best_parameters
     }
 
     /// Play fresh episodes with the parameters of `routine`, which are still loaded, and keep the parameters if they solve the task or are
@@ -228,7 +239,7 @@ impl<'a> Evaluator<'a> {
         self.attempts.decide(confirmation.confirms_goal);
         let found = for_weights(kind, &statistics);
         let low = |evaluation: WeightsEvaluation| evaluation.return_ci95_low;
-        let are_better = found.and_then(low) > self.best.and_then(low);
+        let are_better = !self.are_the_best() && found.and_then(low) > self.best.and_then(low);
         // The best weights may have a higher lower end of the 95 % interval, and still not prove the goal with the
         // smaller error that a later attempt is granted: then what solved the task is kept instead.
         if are_better || confirmation.confirms_goal && !best_would_confirm {
@@ -244,6 +255,7 @@ impl<'a> Evaluator<'a> {
             };
             unsaved = self.saver.save(checkpoint::PolicyWeights::new(run.algorithm.network().clone(), &self.parameters, metadata))?;
             self.best = found;
+            self.best_parameters.clone_from(&self.parameters);
             confirmation.is_best = true;
         }
         Ok(Some(EvaluationReport { evaluation: confirmation, unsaved }))
@@ -466,6 +478,6 @@ mod tests {
         assert_eq!(evaluator.best, Some(found(400.0)));
         let best = move_to("elsewhere");
         assert_eq!(evaluator.saver.save(policy(500.0)).unwrap(), None);
-        assert_eq!(metadata_of_best(&best).unwrap().unwrap().evaluation, Some(found(500.0)));
+        assert_eq!(best_weights(&best).unwrap().unwrap().metadata.evaluation, Some(found(500.0)));
     }
 }

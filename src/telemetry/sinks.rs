@@ -236,6 +236,7 @@ impl Sinks {
             training_s: snapshot.training_s,
             env_steps: snapshot.env_steps,
             updates: snapshot.updates,
+            earlier_updates: snapshot.earlier_updates,
             learned_per_s: means.learned_per_s,
             cores_used: means.cores_used,
             cores_by_kind: means.cores_by_kind,

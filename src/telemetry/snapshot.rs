@@ -36,6 +36,9 @@ pub struct Snapshot {
     pub episodes: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Updates of the parameters before the run went on from a checkpoint.
+    #[serde(skip)]
+    pub earlier_updates: u64,
     /// Transitions inserted into the replay.
     pub inserted: u64,
     /// Transitions sampled from the replay.
@@ -208,7 +211,7 @@ impl Snapshot {
     }
 
     /// `count` per second of training; 0 before there was any.
-    pub fn per_training_second(&self, count: u64) -> f64 {
+    fn per_training_second(&self, count: u64) -> f64 {
         share(count as f64, self.training_s)
     }
 }

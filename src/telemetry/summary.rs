@@ -142,6 +142,9 @@ pub struct Summary {
     pub env_steps: u64,
     /// Updates of the parameters.
     pub updates: u64,
+    /// Updates of the parameters before the run went on from a checkpoint.
+    #[serde(skip)]
+    pub earlier_updates: u64,
     /// Transitions, or steps of fragments, that learners learned from per second of training: the update frame rate.
     pub learned_per_s: f64,
     /// Cores that the run's processes computed on in training, on average.
@@ -236,7 +239,9 @@ impl fmt::Display for Summary {
         let episodes = grouped(self.episodes);
         line("steps", format!("{} ({}/s), {episodes} episodes", grouped(self.env_steps), short(self.per_second(self.env_steps))))?;
         let updates_per_s = short(self.per_second(self.updates));
-        line("updates", format!("{} ({updates_per_s}/s), {} samples/s", grouped(self.updates), short(self.learned_per_s)))?;
+        let none_lately = if self.updates > 0 && self.updates == self.earlier_updates { "; none since the run went on" } else { "" };
+        let samples_per_s = short(self.learned_per_s);
+        line("updates", format!("{} ({updates_per_s}/s), {samples_per_s} samples/s{none_lately}", grouped(self.updates)))?;
         let busy = self.machine_busy_share.map_or_else(String::new, |share| format!("; the machine was {} busy", percent(share)));
         line("cores", format!("{:.2} used on average{}{busy}", self.cores_used, self.cores_by_kind.in_parentheses(2)))?;
         if let Some((busy_share, memory_bytes)) = self.gpu_busy_share.zip(self.gpu_memory_bytes) {

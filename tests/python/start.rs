@@ -289,6 +289,24 @@ fn plan(id: &str, keyword_arguments: &str, evaluation_arguments: &str) -> String
 }
 
 #[test]
+fn the_plan_says_where_an_evaluated_episode_may_never_end_unless_somebody_set_how_long_that_is_waited_for() {
+    let python_path = format!("environment.python_path={}", python::folder().display());
+    let is_told = |changes: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let task = [&["evaluator.enabled=true", &*python_path][..], changes].concat();
+        let output = supervisor(folder.path(), &task).arg("--check").output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output).contains("no time limit of the environment is known: ")
+    };
+    let endless = "environment.id=python:shapes:make_endless";
+    let limited = ["environment.id=python:shapes:make_limited", r#"environment.keyword_arguments={"steps": 9}"#];
+    assert!(is_told(&[endless]));
+    for changes in [&limited[..], &[endless, "evaluator.episode_limit_steps=50"], &[endless, "evaluator.enabled=false"]] {
+        assert!(!is_told(changes), "{changes:?}");
+    }
+}
+
+#[test]
 fn the_plan_names_an_observation_outside_of_its_space_once() {
     let plan = |how: &str, evaluated_how: &str| {
         let arguments = format!(r#"{{"how": "{how}", "after": 0}}"#);

@@ -357,7 +357,7 @@ fn a_run_under_way_and_one_without_checkpoints_are_refused() {
     run.resume(&[]);
     assert!(!run.wait().success());
     let said = run.output();
-    assert!(said.contains("has no complete checkpoint") && said.contains("checkpoint.interval_s"), "{said}");
+    assert!(said.contains("has no complete checkpoint, since it was to write none: its checkpoint.interval_s is \"none\"; "), "{said}");
 }
 
 fn run_of(checkpoint: &Path) -> &Path {

@@ -61,6 +61,25 @@ fn a_report_says_from_where_its_run_goes_on_if_that_is_behind_its_end() {
 }
 
 #[test]
+fn a_run_that_goes_on_with_an_empty_replay_says_when_it_learns_again_and_that_it_ended_before() {
+    let mut run = start(&["run.stop_env_steps=3000", "replay.min_size=2000", "checkpoint.interval_s=600", "evaluator.enabled=false"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let before = run.metrics().pop().unwrap();
+    let longer_by = |steps: u64| format!("run.stop_env_steps={}", number(&before, "env_steps") + steps);
+    let next = "with an empty replay; the next update needs the 2,000 more steps of replay.min_size";
+    run.resume(&["--check", "--set", &longer_by(2_000)]);
+    assert!(run.wait().success());
+    let plan = run.output();
+    assert!(plan.contains("note        goes on from checkpoint 1: ") && plan.contains(&format!("{next}\n")), "{plan}");
+    run.resume(&["--set", &longer_by(1_000)]);
+    assert!(run.wait().success());
+    let said = run.output();
+    assert!(said.contains(&format!("{next}, and the run ends after 1,000\n")), "{said}");
+    assert!(said.contains(" samples/s; none since the run went on\n"), "{said}");
+    assert_eq!(number(&run.metrics().pop().unwrap(), "updates"), number(&before, "updates"));
+}
+
+#[test]
 fn waiting_until_a_killed_run_is_on_the_disk_is_no_time_of_it() {
     let auto = ["run.resume=auto", "checkpoint.interval_s=600"];
     let mut run = start(&auto);

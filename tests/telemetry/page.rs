@@ -44,6 +44,7 @@ fn everything() -> Snapshot {
         stop_wall_s: Some(1.0),
         episodes: 1,
         updates: 1,
+        earlier_updates: 0,
         inserted: 1,
         sampled: 1,
         stale_priorities: 1,

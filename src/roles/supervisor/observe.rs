@@ -69,11 +69,13 @@ impl Observer {
     /// Go on observing a run that had taken so many seconds of training when it was last observed.
     pub(super) fn resume(&mut self, training_s: f64, remembered: &Remembered, segment: &Segment) {
         let control = segment.control();
+        let updates = control.updates().load(Ordering::Relaxed);
         self.last = Snapshot {
             wall_s: self.wall_s(),
             training_s,
             env_steps: control.env_steps().load(Ordering::Relaxed),
-            updates: control.updates().load(Ordering::Relaxed),
+            updates,
+            earlier_updates: updates,
             // Rates are since this moment, and what was learned from before is known already.
             learned: segment.processes().total(Counter::Learned),
             ..Snapshot::default()

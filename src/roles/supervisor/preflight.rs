@@ -33,7 +33,7 @@ impl Prepared {
         match resumption {
             Some(resumption) => {
                 plan.set_run_folder(resumption.folder().path());
-                plan.remark(resumption.describe());
+                plan.remark(resumption.describe(&self.loaded.config));
             }
             None => {
                 if self.loaded.config.run.resume == Resume::Auto {

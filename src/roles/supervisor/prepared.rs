@@ -28,6 +28,8 @@ use crate::telemetry::{self, Console, fault_of};
 /// The keys of the arguments of an environment, and of those with which the agent is evaluated and shown.
 const KEYWORD_ARGUMENTS: &str = "environment.keyword_arguments";
 const EVALUATION_ARGUMENTS: &str = "environment.evaluation_arguments";
+/// The key of the steps after which evaluations cut an episode off.
+const EPISODE_LIMIT: &str = "evaluator.episode_limit_steps";
 
 /// How long the kernel may take to free the memory of a killed run that goes on, and the time between two looks.
 const FREEING_PATIENCE: Duration = Duration::from_secs(5);
@@ -222,6 +224,11 @@ impl Prepared {
             && let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows)
         {
             plan.remark(remark);
+        }
+        // Who has set how long evaluations wait for an end knows of it, and what is not in Python says itself how it ends.
+        let is_in_python = environments::request(config).needs_python();
+        if is_in_python && config.evaluator.enabled && self.evaluation_limit_steps.is_none() && !self.loaded.is_set(EPISODE_LIMIT) {
+            plan.remark(remarks::no_time_limit(config));
         }
         let arguments = [&config.environment.keyword_arguments, &config.environment.evaluation_arguments];
         if let Some(id) = environments::without_python(&config.environment.id).filter(|_| arguments.iter().all(|text| *text == "{}")) {

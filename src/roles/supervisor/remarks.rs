@@ -8,6 +8,8 @@ use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
 const SLOW_TARGET_UPDATES: f64 = 10_000.0;
+/// A run of so many environment steps may take minutes that nobody wants to lose.
+const LONG_RUN_STEPS: u64 = 50_000;
 /// Batches with a smaller share of their steps differ from what a configuration says.
 const LEAST_SHARE_OF_A_BATCH: f64 = 0.8;
 
@@ -158,6 +160,15 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
     })
 }
 
+/// An environment of which no time limit is known may have an episode that never ends, and whoever evaluates in it waits.
+pub(super) fn no_time_limit(config: &Config) -> String {
+    format!(
+        "no time limit of the environment is known: an evaluation plays an episode that does not end by itself for the {} steps of \
+         evaluator.episode_limit_steps; set that, or return gymnasium.wrappers.TimeLimit(environment, STEPS) from a function",
+        grouped(u64::from(config.evaluator.episode_limit_steps))
+    )
+}
+
 /// Target networks may be far behind the learned ones.
 fn slow_target(config: &Config) -> Option<String> {
     let algorithm = config.algorithm.name.as_str();
@@ -183,38 +194,52 @@ fn slow_target(config: &Config) -> Option<String> {
     })
 }
 
-/// A run may end before there is anything to learn from.
-fn no_update(config: &Config) -> Option<String> {
-    let (needed, keys, unless) = match config.rows() {
+/// The environment steps that a run takes before its first update, the keys that they follow from, and what may have it
+/// come earlier.
+fn first_update(config: &Config) -> (u64, &'static str, &'static str) {
+    match config.rows() {
         Rows::Fragments => {
             // The environments of an actor complete their first fragments at the same time, however few of them a
             // batch has.
             let first = config.actor.environments * config.fragments.length_steps;
             let (needed, keys) =
                 (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"));
-            (needed, keys, " unless time limits end fragments early")
+            (needed as u64, keys, " unless time limits end fragments early")
         }
-        Rows::Transitions => (config.replay.min_size, "replay.min_size", ""),
-    };
+        Rows::Transitions => (config.replay.min_size as u64, "replay.min_size", ""),
+    }
+}
+
+/// A run may end before there is anything to learn from.
+fn no_update(config: &Config) -> Option<String> {
+    let (needed, keys, unless) = first_update(config);
     let steps = config.run.stop_env_steps;
-    (steps < needed as u64).then(|| {
+    (steps < needed).then(|| {
         format!(
             "the run ends after {} environment steps, before its first update, which needs the {} of {keys}{unless}",
             grouped(steps),
-            grouped(needed as u64)
+            grouped(needed)
         )
     })
 }
 
-/// A run that is to go on by the same command may be configured to write no checkpoint.
+/// When a run that goes on with an empty replay learns again, and whether it ends before that: it has so many environment
+/// steps `left`.
+pub(super) fn next_update(config: &Config, left: u64) -> String {
+    let (needed, keys, unless) = first_update(config);
+    let ends_before = if left < needed { format!(", and the run ends after {}", grouped(left)) } else { String::new() };
+    format!("the next update needs the {} more steps of {keys}{unless}{ends_before}", grouped(needed))
+}
+
+/// A run that is to go on by the same command may be configured to write no checkpoint, and a long one of a single process
+/// writes none unless it is told to.
 fn no_checkpoint(config: &Config) -> Option<String> {
-    let (writes_any, key) = if config.is_synchronous() {
-        (config.checkpoint.synchronous_interval_steps.is_some(), "checkpoint.synchronous_interval_steps")
-    } else {
-        (config.checkpoint.interval_s.is_some(), "checkpoint.interval_s")
-    };
-    (config.run.resume == Resume::Auto && !writes_any)
-        .then(|| format!("run.resume is \"auto\", and with {key} \"none\" no checkpoint is written to go on from; set it to a number"))
+    let key = config.key_without_checkpoints()?;
+    let told = format!("with {key} \"none\" no checkpoint is written to go on from; set it to a number");
+    match config.run.resume {
+        Resume::Auto => Some(format!("run.resume is \"auto\", and {told}")),
+        Resume::Never => (config.is_synchronous() && config.run.stop_env_steps >= LONG_RUN_STEPS).then_some(told),
+    }
 }
 
 #[cfg(test)]
@@ -233,7 +258,11 @@ mod tests {
         assert_eq!(about(|_| {}), "");
         assert_eq!(about(|config| config.learner.count = 2), "");
         assert_eq!(about(|config| config.actor.count = 2), "");
-        assert_eq!(about(|config| (config.actor.count, config.learner.count) = (0, 2)), "", "one process computes, whatever the keys say");
+        let one_process = about(|config| {
+            (config.actor.count, config.learner.count) = (0, 2);
+            config.checkpoint.synchronous_interval_steps = Some(10_000);
+        });
+        assert_eq!(one_process, "", "whatever the keys say of learners");
     }
 
     #[test]
@@ -376,6 +405,17 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_with_an_empty_replay_is_told_how_much_it_needs_to_learn_again() {
+        let mut config = Config::for_environment("CartPole-v1");
+        assert_eq!(next_update(&config, 1_000), "the next update needs the 1,000 more steps of replay.min_size");
+        assert_eq!(next_update(&config, 999), "the next update needs the 1,000 more steps of replay.min_size, and the run ends after 999");
+        config.algorithm.name = "ppo".into();
+        (config.fragments.length_steps, config.actor.environments, config.learner.batch_size) = (64, 4, 512);
+        let batch = "the next update needs the 512 more steps of learner.batch_size unless time limits end fragments early";
+        assert_eq!(next_update(&config, 512), batch);
+    }
+
+    #[test]
     fn a_run_that_is_to_go_on_and_writes_no_checkpoint_is_told_which_key_has_it_write_some() {
         let resumed = |actors, interval_s, interval_steps| {
             about(|config| {
@@ -388,6 +428,13 @@ mod tests {
         assert!(alone.contains("with checkpoint.interval_s \"none\" no checkpoint is written"), "{alone}");
         assert!(synchronous.contains("with checkpoint.synchronous_interval_steps \"none\" no checkpoint"), "{synchronous}");
         assert_eq!(about(|config| config.checkpoint.interval_s = None), "", "nobody asked it to go on");
+    }
+
+    #[test]
+    fn a_long_run_of_one_process_is_told_that_it_writes_no_checkpoint() {
+        let of_steps = |steps| about(|config| (config.actor.count, config.run.stop_env_steps) = (0, steps));
+        let long = "with checkpoint.synchronous_interval_steps \"none\" no checkpoint is written to go on from; set it to a number";
+        assert_eq!((of_steps(LONG_RUN_STEPS), of_steps(LONG_RUN_STEPS - 1)), (long.to_owned(), String::new()));
     }
 
     #[test]

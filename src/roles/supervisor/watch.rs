@@ -137,6 +137,11 @@ impl Death {
     pub(super) fn is_own_fault(&self) -> bool {
         matches!(self.killed, Some(KillCause::Hang(_))) || self.ending.is_own_fault()
     }
+
+    /// Whether the process was killed because it had not left in time.
+    pub(super) fn was_late(&self) -> bool {
+        matches!(self.killed, Some(KillCause::Late))
+    }
 }
 
 /// How a process ended.

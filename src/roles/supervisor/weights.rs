@@ -75,8 +75,8 @@ fn best_on_disk(folder: &RunFolder) -> Option<(u64, u64)> {
 /// readable later.
 pub(super) fn remembered_in(folder: &RunFolder, config: &Config, env_steps: u64) -> Remembered {
     let remembered = Remembered::of_files(folder, config.run.stop_eval_return, env_steps);
-    let Ok(metadata) = evaluator::metadata_of_best(&folder.best_weights()) else { return remembered };
-    let best = metadata.as_ref().and_then(confirmed);
+    let Ok(weights) = evaluator::best_weights(&folder.best_weights()) else { return remembered };
+    let best = weights.and_then(|weights| confirmed(&weights.metadata));
     let which = EvaluatedWeights::version_and_steps;
     // If the newest such line is about the same weights, it says more of them.
     if best.map(which) == remembered.best.map(which) { remembered } else { Remembered { best, ..remembered } }

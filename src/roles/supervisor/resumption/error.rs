@@ -109,6 +109,18 @@ pub enum ResumeError {
         /// What differs, and how.
         sizes: Vec<String>,
     },
+    /// The run was to write no checkpoint.
+    #[error(
+        "the run in {} has no complete checkpoint, since it was to write none: its {key} is \"none\"; start a new run with a number: \
+         `shoal train {} --set {key}=NUMBER`",
+        folder.display(), word(&folder.join("config.toml"))
+    )]
+    WritesNone {
+        /// Folder of the run.
+        folder: PathBuf,
+        /// What its configuration lacks.
+        key: &'static str,
+    },
     /// The checkpoint cannot be used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

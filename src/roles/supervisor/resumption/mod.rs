@@ -8,11 +8,13 @@ mod taking;
 pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
 use super::record::SupervisorRecord;
+use super::remarks::next_update;
 use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
@@ -49,7 +51,7 @@ impl Resumption {
         taking::take(&mut folder, say)?;
         let checkpoints = folder.checkpoints();
         let checkpoint = match from {
-            None => Checkpoints::new(checkpoints).newest()?,
+            None => Checkpoints::new(checkpoints).newest().map_err(|error| without_checkpoint(error, &folder))?,
             Some(from) => RunCheckpoint::open(from)?,
         };
         let lies_in = checkpoint.path().canonicalize().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
@@ -113,7 +115,7 @@ impl Resumption {
                 Ok(None)
             }
             // Nothing is left of it.
-            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. })) => Ok(None),
+            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => Ok(None),
             // It has come to its end meanwhile, or reached its goal while it gave up.
             Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
             Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
@@ -331,8 +333,8 @@ impl Resumption {
         Ok(restored.map_err(TelemetryError::file("replace", &path))?)
     }
 
-    /// For people: from where the run goes on.
-    pub(super) fn describe(&self) -> String {
+    /// For people: from where the run goes on, as `config` says.
+    pub(super) fn describe(&self, config: &Config) -> String {
         let manifest = self.checkpoint.manifest();
         let (env_steps, updates) = (manifest.env_steps, manifest.updates);
         let from = match self.rows {
@@ -341,14 +343,30 @@ impl Resumption {
                     "goes on in the memory in which it was kept: {env_steps} environment steps, {updates} updates, with the replay"
                 );
             }
-            RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay",
-            RowsIn::Checkpoint | RowsIn::Nothing => "with an empty replay",
+            RowsIn::Checkpoint if self.checkpoint.has_replay() => "with the replay".to_owned(),
+            RowsIn::Checkpoint | RowsIn::Nothing => {
+                let left = config.run.stop_env_steps.saturating_sub(env_steps);
+                format!("with an empty replay; {}", next_update(config, left))
+            }
         };
         let version = match manifest.program_version == env!("CARGO_PKG_VERSION") {
             true => String::new(),
             false => format!(", written by version {}", manifest.program_version),
         };
-        format!("goes on from checkpoint {}: {env_steps} environment steps, {updates} updates, {from}{version}", manifest.sequence)
+        format!("goes on from checkpoint {}{version}: {env_steps} environment steps, {updates} updates, {from}", manifest.sequence)
+    }
+}
+
+/// The `error` for which no checkpoint of the run in `folder` can be used, or why that run wrote none.
+fn without_checkpoint(error: CheckpointError, folder: &RunFolder) -> ResumeError {
+    let key = || {
+        let text = fs::read_to_string(folder.config()).ok()?;
+        Config::parse(&text, "config.toml", &[]).ok()?.config.key_without_checkpoints()
+    };
+    let is_missing = matches!(error, CheckpointError::NoneYet { .. });
+    match is_missing.then(key).flatten() {
+        Some(key) => ResumeError::WritesNone { folder: folder.path().into(), key },
+        None => error.into(),
     }
 }
 

@@ -21,6 +21,7 @@ use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
+use crate::config::Config;
 use crate::machine::cores;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
 use crate::roles::environments;
@@ -47,7 +48,7 @@ impl Session {
         system::keep_freed_memory();
         settle_size_of_messages()?;
         let origin = Origin::claim(resumption.as_mut(), &mut prepared)?;
-        let (from, is_adopted) = (origin.describe(), matches!(origin, Origin::Earlier(_, Some(_))));
+        let (from, is_adopted) = (origin.describe(&prepared.loaded.config), matches!(origin, Origin::Earlier(_, Some(_))));
         let registry = Registry::open()?;
         // Again, since a plan that found no registry has removed nothing.
         plan.swept.extend(registry.sweep());
@@ -212,11 +213,11 @@ impl<'a> Origin<'a> {
         Ok(Self::Earlier(resumption, kept))
     }
 
-    /// For people: what it begins from, if that is something.
-    fn describe(&self) -> Option<String> {
+    /// For people: what it begins from, if that is something, and goes on as `config` says.
+    fn describe(&self, config: &Config) -> Option<String> {
         match self {
             Self::New(point) => point.as_ref().map(StartingPoint::describe),
-            Self::Earlier(resumption, _) => Some(resumption.describe()),
+            Self::Earlier(resumption, _) => Some(resumption.describe(config)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::slots::PlannedProcess;
 use super::super::watch::{Death, KillCause, STABLE_AFTER, has_made_progress, work_counted};
-use super::words::{loss, loss_at_end, with_details, work_done};
+use super::words::{loss, loss_at_end, why_evaluation_was_late, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, rebuild_sums, repair_beside};
@@ -51,7 +51,11 @@ impl Session {
             // Nothing is said of other processes: what they had staged is saved, and nobody misses them any more.
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
-                let lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
+                let mut lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
+                let has_no_limit = self.prepared.evaluation_limit_steps.is_none();
+                if role == Role::Evaluator && death.was_late() && !exit.was_closing && has_no_limit {
+                    lost += &why_evaluation_was_late(self.config().evaluator.episode_limit_steps);
+                }
                 self.tell_without_replacement(&exit, was_dismissed, &lost);
             }
             return Ok(());

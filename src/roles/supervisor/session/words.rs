@@ -1,7 +1,7 @@
 //! What people are told of a process that has died.
 
 use crate::config::Rows;
-use crate::readable::counted;
+use crate::readable::{counted, grouped};
 use crate::replay::Repair;
 use crate::segment::processes::Role;
 
@@ -37,6 +37,16 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: R
         }
         _ => "nothing was staged".into(),
     }
+}
+
+/// Why an evaluation may not have been over at the end of the run, if no time limit of its environment is known: such episodes are cut off
+/// after `limit_steps`.
+pub(super) fn why_evaluation_was_late(limit_steps: u32) -> String {
+    format!(
+        "; no time limit of its environment is known, so an episode may have gone on towards the {} steps of \
+         evaluator.episode_limit_steps: lower that, or give the environment a time limit",
+        grouped(u64::from(limit_steps))
+    )
 }
 
 /// What the death of a process that learns or evaluates cost at the end of the run, when nobody replaces it: of one that `was_closing` its
