@@ -41,6 +41,15 @@ class Colours(Shown):
     observation = numpy.arange(60, dtype=numpy.uint8).reshape(5, 4, 3)
 
 
+class Seeing(Shown):
+    """Observes a square image of bytes, among other things."""
+
+    def __init__(self, side):
+        image = Box(0, 255, (side, side, 1), numpy.uint8)
+        self.observation_space = Dict({"speed": Box(-1.0, 1.0, (1,), numpy.float32), "cameras": Tuple((image,))})
+        self.observation = {"speed": numpy.zeros(1, numpy.float32), "cameras": (numpy.zeros(image.shape, numpy.uint8),)}
+
+
 class Shaped(Shown):
     """Observes numbers of any `shape`."""
 
