@@ -23,8 +23,10 @@ class Shown(gymnasium.Env):
 
 
 class Nested(Shown):
-    observation_space = Dict({"a": Box(-1.0, 1.0, (2, 1), numpy.float64), "b": Tuple((Discrete(3), Box(0.0, 9.0, (1,), numpy.float32)))})
-    observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
+    """Names its parts in another order than that in which they are flattened."""
+
+    observation_space = Dict({"b": Tuple((Discrete(3), Box(0.0, 9.0, (1,), numpy.float32))), "a": Box(-1.0, 1.0, (2, 1), numpy.float64)})
+    observation = {"b": (2, numpy.array([7.0], numpy.float32)), "a": numpy.array([[0.25], [0.5]])}
 
 
 class ArrayForADict(Nested):
