@@ -19,12 +19,12 @@ def command_line(config, algorithm, changes):
     if isinstance(config, Mapping):
         return _of_tables(config, tables)
     if isinstance(config, (str, os.PathLike)):
-        return [os.fspath(config), *_changes(tables)], None
+        return [os.fspath(config), *changes_of(tables)], None
     environment = _with_changes(_table_of(config), tables.get("environment", {}))
     name = environment.pop("id")
     if "name" not in tables.get("algorithm", {}):
         raise TypeError(f"say which algorithm learns {name}: algorithm='ppo', for instance")
-    return [name, *_changes({**tables, "environment": environment})], None
+    return [name, *changes_of({**tables, "environment": environment})], None
 
 
 def in_python(error, arguments):
@@ -65,7 +65,7 @@ def _of_tables(config, tables):
     if run_name:
         # In the file, where every way of naming the run replaces it, `name=` as well as `run={"name": ...}`.
         config["run"] = {"name": run_name, **config.get("run", {})}
-    options = _changes(tables)
+    options = changes_of(tables)
     lines = [line for name, table in config.items() for line in (f"[{name}]", *_assignments(table))]
     with tempfile.NamedTemporaryFile("w", prefix="shoal-", suffix=".toml", delete=False, encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
@@ -130,7 +130,7 @@ def _with_changes(own, changes):
     return table
 
 
-def _changes(tables):
+def changes_of(tables):
     """`--set` for every key, also for a value that is not a table: the program refuses it and says where it belongs."""
     changes = []
     for name, table in tables.items():
