@@ -439,13 +439,22 @@ atexit.register(_stop_showing)
 
 
 class Metrics:
-    """The lines of `metrics.jsonl`: iterate over them as dictionaries, or convert them to a table."""
+    """The lines of `metrics.jsonl`, each a dictionary: iterate over them, or convert them to a table.
+
+    Its length and its items, such as `metrics[-1]`, are those of the lines that are there now.
+    """
 
     def __init__(self, run: Run, follow: bool) -> None:
         self._run, self._follow = run, follow
 
+    def __len__(self) -> int:
+        return len(_lines(self._path))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return _lines(self._path)[index]
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        path = self._run.folder / "metrics.jsonl"
+        path = self._path
         if not self._follow:
             yield from _lines(path)
             return
@@ -467,6 +476,10 @@ class Metrics:
         import pandas
 
         return pandas.DataFrame(list(self))
+
+    @property
+    def _path(self):
+        return self._run.folder / "metrics.jsonl"
 
 
 def _lines(path):

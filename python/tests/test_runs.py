@@ -36,6 +36,8 @@ def test_a_run_is_trained_and_tells_what_it_did(folder):
     assert (run.reason, run.record["name"], run.is_running) == ("step limit", "short-seed3", False)
     lines = list(run.metrics())
     assert lines[-1]["env_steps"] >= 2000 and lines == list(run.metrics(follow=True))
+    metrics = run.metrics()
+    assert (len(metrics), metrics[-1], metrics[1:]) == (len(lines), lines[-1], lines[1:])
     assert (
         "batch_size = 32" in (run.folder / "config.toml").read_text()
         and "seed = 3" in (run.folder / "config.toml").read_text()
