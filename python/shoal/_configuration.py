@@ -1,5 +1,6 @@
 """Turns arguments of `train` and `start` into those of the command line: a file or preset, and changes of keys."""
 
+import functools
 import importlib.util
 import json
 import os
@@ -19,12 +20,13 @@ def command_line(config, algorithm, changes):
     if isinstance(config, Mapping):
         return _of_tables(config, tables)
     if isinstance(config, (str, os.PathLike)):
-        return [os.fspath(config), *_changes(tables)], None
+        tables = _with_id_in_words(tables)
+        return [os.fspath(config), *changes_of(tables)], None
     environment = _with_changes(_table_of(config), tables.get("environment", {}))
     name = environment.pop("id")
     if "name" not in tables.get("algorithm", {}):
         raise TypeError(f"say which algorithm learns {name}: algorithm='ppo', for instance")
-    return [name, *_changes({**tables, "environment": environment})], None
+    return [name, *changes_of({**tables, "environment": environment})], None
 
 
 def in_python(error, arguments):
@@ -49,7 +51,8 @@ def _of_tables(config, tables):
     for name, table in config.items():
         if not isinstance(table, Mapping):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
-    config = {name: dict(table) for name, table in config.items()}
+    tables = _with_id_in_words(tables)
+    config = {name: dict(table) for name, table in _with_id_in_words(config).items()}
     changed = tables.get("environment", {})
     # If the change is not a table, the program refuses it and says where the value belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
@@ -65,15 +68,30 @@ def _of_tables(config, tables):
     if run_name:
         # In the file, where every way of naming the run replaces it, `name=` as well as `run={"name": ...}`.
         config["run"] = {"name": run_name, **config.get("run", {})}
-    options = _changes(tables)
+    options = changes_of(tables)
     lines = [line for name, table in config.items() for line in (f"[{name}]", *_assignments(table))]
     with tempfile.NamedTemporaryFile("w", prefix="shoal-", suffix=".toml", delete=False, encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     return [file.name, *options], file.name
 
 
+def _with_id_in_words(tables):
+    """`tables`, in which `environment={"id": MyTask}` may have the class or function itself."""
+    table = tables.get("environment")
+    if not isinstance(table, Mapping) or not callable(table.get("id")):
+        return tables
+    changes = {key: value for key, value in table.items() if key != "id"}
+    return {**tables, "environment": _with_changes(_table_of(table["id"]), changes)}
+
+
 def _table_of(environment):
     """The table [environment] for a class or function that makes an environment."""
+    if isinstance(environment, functools.partial):
+        name = getattr(environment.func, "__name__", environment.func)
+        raise TypeError(
+            f"{environment!r} is no configuration: give {name}, and its arguments as environment="
+            '{"keyword_arguments": {...}}'
+        )
     if not callable(environment) or not hasattr(environment, "__qualname__"):
         raise TypeError(
             f"{environment!r} is no configuration: give a preset, a path, a dictionary, the id of an environment, "
@@ -130,7 +148,7 @@ def _with_changes(own, changes):
     return table
 
 
-def _changes(tables):
+def changes_of(tables):
     """`--set` for every key, also for a value that is not a table: the program refuses it and says where it belongs."""
     changes = []
     for name, table in tables.items():
@@ -161,6 +179,8 @@ def _toml(value):
     if hasattr(value, "tolist"):
         value = value.tolist()
     match value:
+        case None:
+            return '"none"'
         case bool():
             return "true" if value else "false"
         case int():

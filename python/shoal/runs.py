@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._configuration import command_line, in_python
+from ._configuration import changes_of, command_line, in_python
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -58,20 +58,16 @@ def start(
 
     When this process ends, however that happens, the run ends in good order.
     """
-    if "shoal_bridge" in sys.modules:
-        # A process of a run imports the script that has started the run, and must not train again.
-        raise RunError(
-            'a run imports this module, which trains when it is imported: put that under `if __name__ == "__main__":`'
-        )
+    _refuse_in_a_run()
     arguments, written = command_line(config, algorithm, tables)
     for option, value in (("--seed", seed), ("--name", name)):
         # In one word: a value that begins with a dash would be taken for an option.
         arguments += [] if value is None else [f"{option}={value}"]
     try:
-        return _OwnRun(arguments, quiet)
+        return _begun(["train", *arguments], quiet)
     except RunError as error:
-        # The caller knows neither the file nor the options, so the error does not name them.
-        words = in_python(str(error), arguments)
+        # The caller does not know the file, so the error does not name it.
+        words = str(error)
         raise RunError(words if written is None else re.sub(re.escape(written) + r"(:\d+)*: ", "", words)) from None
     finally:
         if written is not None:
@@ -189,6 +185,18 @@ class Run:
         self._wait()
         return self
 
+    def resume(self, *, quiet: bool = False, **tables: Mapping[str, Any]) -> "Run":
+        """Go on with this run, which has ended or was killed, and return it as soon as it trains, as :func:`start` does.
+
+        It continues from its newest checkpoint. The keywords are tables with keys to change, such as the limit that it
+        has reached: `run={"stop_env_steps": 2_000_000}`.
+
+        `RunError`: it is under way, it has no checkpoint, it has reached its limit, or a key does not exist or may not
+        be changed.
+        """
+        _refuse_in_a_run()
+        return _begun(["resume", str(self.folder), *changes_of(tables)], quiet)
+
     def metrics(self, follow: bool = False) -> "Metrics":
         """The lines of `metrics.jsonl`, each a dictionary; with `follow`, also those to come, until the run ends."""
         return Metrics(self, follow)
@@ -257,14 +265,14 @@ class Run:
 class _OwnRun(Run):
     """A run that this process has started."""
 
-    def __init__(self, arguments: list[str], quiet: bool) -> None:
+    def __init__(self, command: list[str], quiet: bool) -> None:
         self._text = bytearray()
         self._quiet = quiet
         self._is_ours = True
         self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
         # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
         with _fork_lock:
-            self._process, self._output = _started(["train", *arguments])
+            self._process, self._output = _started(command)
             _runs.add(self)
         try:
             self._reader.start()
@@ -393,6 +401,22 @@ class _OwnRun(Run):
         self._output.close()
 
 
+def _begun(command, quiet):
+    """The run that a command of `shoal` begins or continues. An error names changes as keywords of Python."""
+    try:
+        return _OwnRun(command, quiet)
+    except RunError as error:
+        raise RunError(in_python(str(error), command)) from None
+
+
+def _refuse_in_a_run():
+    """Raise in a process of a run: it imports the script that has started the run, and must not train again."""
+    if "shoal_bridge" in sys.modules:
+        raise RunError(
+            'a run imports this module, which trains when it is imported: put that under `if __name__ == "__main__":`'
+        )
+
+
 _runs: "weakref.WeakSet[_OwnRun]" = weakref.WeakSet()
 # Held while a run is started, and by a thread that forks.
 _fork_lock = threading.RLock()
@@ -415,13 +439,22 @@ atexit.register(_stop_showing)
 
 
 class Metrics:
-    """The lines of `metrics.jsonl`: iterate over them as dictionaries, or convert them to a table."""
+    """The lines of `metrics.jsonl`, each a dictionary: iterate over them, or convert them to a table.
+
+    Its length and its items, such as `metrics[-1]`, are those of the lines that are there now.
+    """
 
     def __init__(self, run: Run, follow: bool) -> None:
         self._run, self._follow = run, follow
 
+    def __len__(self) -> int:
+        return len(_lines(self._path))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return _lines(self._path)[index]
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        path = self._run.folder / "metrics.jsonl"
+        path = self._path
         if not self._follow:
             yield from _lines(path)
             return
@@ -443,6 +476,10 @@ class Metrics:
         import pandas
 
         return pandas.DataFrame(list(self))
+
+    @property
+    def _path(self):
+        return self._run.folder / "metrics.jsonl"
 
 
 def _lines(path):

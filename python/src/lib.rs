@@ -34,6 +34,6 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // Begun here and not at its first use: if another thread forked in the middle of that, the child would wait forever for it to end.
         shoal::segment::system::count_forks();
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", shoal::machine::software::VERSION)
     }
 }

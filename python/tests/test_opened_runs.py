@@ -42,6 +42,20 @@ def test_a_run_that_the_command_has_trained_is_found_by_its_folder(folder):
         shoal.Run("absent")
 
 
+def test_a_run_that_has_ended_is_resumed_with_changes(folder):
+    assert run(*PRESET, "run.stop_env_steps=2000").returncode == 0
+    found = shoal.Run()
+    with pytest.raises(shoal.RunError, match="another replay.min_size"):
+        found.resume(replay={"min_size": 500}, quiet=True)
+    with pytest.raises(shoal.RunError, match=r'^learner=\{"rate": 0.5\}: '):
+        found.resume(learner={"rate": 0.5}, quiet=True)
+    longer = found.resume(run={"stop_env_steps": 2500}, learner={"learning_rate": 2e-4}, quiet=True).wait()
+    assert (longer.folder.resolve(), longer.reason) == (found.folder, "step limit")
+    assert longer.summary["env_steps"] >= 2500
+    assert "learning_rate = 0.0002" in (found.folder / "config.toml").read_text()
+    assert len(list((folder / "runs").glob("*-seed*"))) == 1
+
+
 def test_a_run_of_another_process_is_watched_and_stopped(started):
     found = shoal.Run("runs/latest")
     assert found.is_running and found.pid == started.pid and found.reason is None

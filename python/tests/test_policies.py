@@ -209,6 +209,10 @@ def test_a_policy_is_loaded_where_its_environment_is_not(folder):
     assert (policy.observation_shape, policy.observation_dtype, policy.stack, policy.actions) == ((2,), np.float32, 1, 2)
     with pytest.raises(shoal.PolicyError, match="no module task"):
         shoal.evaluate(policy, episodes=1)
+    older = folder / "older.safetensors"
+    older.write_bytes((folder / "moved/last.safetensors").read_bytes().replace(b'spaces\\"', b'unsaid\\"'))
+    with pytest.raises(shoal.PolicyError, match="older.safetensors does not say what .* no module task"):
+        shoal.load(older)
 
 
 # Settings of algorithms.

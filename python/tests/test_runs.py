@@ -1,5 +1,6 @@
 """Training from Python: `shoal.train`, `shoal.start` and `shoal.Run`."""
 
+import functools
 import json
 import os
 import pty
@@ -35,6 +36,8 @@ def test_a_run_is_trained_and_tells_what_it_did(folder):
     assert (run.reason, run.record["name"], run.is_running) == ("step limit", "short-seed3", False)
     lines = list(run.metrics())
     assert lines[-1]["env_steps"] >= 2000 and lines == list(run.metrics(follow=True))
+    metrics = run.metrics()
+    assert (len(metrics), metrics[-1], metrics[1:]) == (len(lines), lines[-1], lines[1:])
     assert (
         "batch_size = 32" in (run.folder / "config.toml").read_text()
         and "seed = 3" in (run.folder / "config.toml").read_text()
@@ -165,8 +168,10 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(folder, monkeyp
         shoal.train("CartPole-v1", algorithm="sac", quiet=True)
     with pytest.raises(shoal.RunError, match="algorithm.name=ppo"):
         shoal.train("gymnasium:CartPole-v1", quiet=True)
-    with pytest.raises(TypeError, match="no configuration can hold None"):
+    with pytest.raises(shoal.RunError, match='^learner={"batch_size": "none"}: '):
         shoal.train("cartpole_dqn", learner={"batch_size": None}, quiet=True)
+    with pytest.raises(TypeError, match='give Task, and its arguments as environment={"keyword_arguments": '):
+        shoal.train(functools.partial(Task, length=4), algorithm="dqn", quiet=True)
     tables = {"environment": {"id": "python:task:Task", "python_path": ["lib", "more"]}, "algorithm": {"name": "dqn"}}
     with pytest.raises(shoal.RunError, match=r'python_path = \["lib", "more"\]: expected folders separated by colons'):
         shoal.train(tables, quiet=True)
@@ -481,7 +486,15 @@ def test_a_closed_standard_error_keeps_no_run_from_training(folder, monkeypatch,
     assert shoal.train("cartpole_dqn", run=SHORT, quiet=quiet).reason == "step limit"
 
 
-def test_python_path_is_added_to_the_folder_of_a_class(folder):
+@pytest.mark.parametrize(
+    "what",
+    [
+        'task.Corridor, algorithm="dqn", environment={"python_path": "lib"}',
+        '"cartpole_dqn", environment={"id": task.Corridor, "python_path": "lib"}',
+        '{"environment": {"id": task.Corridor, "python_path": "lib"}, "algorithm": {"name": "dqn"}}',
+    ],
+)
+def test_python_path_is_added_to_the_folder_of_a_class(folder, what):
     (folder / "tasks").mkdir()
     (folder / "lib").mkdir()
     (folder / "lib/lengths.py").write_text("LENGTH = 7\n")
@@ -490,12 +503,11 @@ def test_python_path_is_added_to_the_folder_of_a_class(folder):
             "self.at == 10", "self.at == self.length"
         )
     )
-    code = """
+    code = f"""
 import sys
 sys.path.append("tasks")
 import task, shoal
-limit = {"stop_env_steps": 500}
-print(shoal.train(task.Corridor, algorithm="dqn", environment={"python_path": "lib"}, run=limit, quiet=True).reason)
+print(shoal.train({what}, run={{"stop_env_steps": 500}}, quiet=True).reason)
 """
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False

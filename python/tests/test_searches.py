@@ -1,4 +1,4 @@
-"""The searches for hyper-parameters in `examples/` find something, and pruned trials leave nothing behind."""
+"""The searches in `examples/` find something and their pruned trials leave nothing behind; its sweep ends in a table."""
 
 import re
 import subprocess
@@ -25,3 +25,19 @@ def test_an_example_searches_to_its_end(folder, library):
     best = float(result.stdout.strip().splitlines()[-1].split()[0])
     # A random policy comes to about 22.
     assert best > 40, result.stdout
+
+
+def test_an_example_compares_settings_in_one_table(folder):
+    program = (EXAMPLES / "sweep.py").read_text()
+    for long, short in (("STEPS = 20_000", "STEPS = 1_500"), ("range(1, 4)", "range(1, 3)")):
+        assert program.count(long) == 1
+        program = program.replace(long, short)
+    Path("sweep.py").write_text(program)
+    result = subprocess.run([sys.executable, "sweep.py"], capture_output=True, text=True, timeout=250, check=False)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
+    assert [name for name, *_ in rows] == ["rate-0.001", "rate-0.0001"]
+    for _, *figures in rows:
+        mean, lowest, highest, *of_seeds = map(float, figures)
+        assert len(of_seeds) == 2 and (lowest, highest) == (min(of_seeds), max(of_seeds)), result.stdout
+        assert abs(mean - sum(of_seeds) / 2) < 0.11, result.stdout

@@ -1,4 +1,4 @@
-//! The kernel and libtorch, and how many files this process may open, and how large.
+//! This program, the kernel and libtorch, and how many files this process may open, and how large.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,13 @@ use nix::sys::utsname::uname;
 use serde::Serialize;
 
 use super::text_of;
+
+/// The version of this program. In a package it ends with the commit that the package was built from: `0.1.0+1072c259a1`.
+/// Programs that differ in the commit alone may take part in the same run.
+pub const VERSION: &str = match option_env!("SHOAL_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
 
 /// The kernel, libtorch, and the limits of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -43,6 +43,7 @@ use clap::{Parser, Subcommand};
 
 use self::end::{Code, SUCCESS};
 use crate::catalogue::{Catalogue, CatalogueError};
+use crate::machine::software::VERSION;
 use crate::networks::NetworkError;
 use crate::presets::Listing;
 
@@ -50,7 +51,7 @@ pub use single::{attach, dashboard, evaluate, inspect, supervisor};
 
 /// Deep reinforcement learning that uses a whole Linux machine.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version = VERSION, about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

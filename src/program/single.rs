@@ -9,11 +9,12 @@ use super::end::{Code, end};
 use super::train::{Begins, Train};
 use super::{adopt, doctor, parse, resume};
 use crate::catalogue::Catalogue;
+use crate::machine::software::VERSION;
 use crate::telemetry::Console;
 
 /// Train an agent: a supervisor, its actors and learners, one shared-memory segment.
 #[derive(Parser)]
-#[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(version = VERSION, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct SupervisorProgram {
     #[command(flatten)]
     train: Train,
@@ -46,7 +47,7 @@ impl SupervisorProgram {
 // A program of one command. What the command does is said by the documentation of its arguments; a doc comment here
 // would replace it in the help.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = VERSION)]
 struct Alone<T: Args> {
     #[command(flatten)]
     command: T,

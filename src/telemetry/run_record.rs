@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::TelemetryError;
 use super::reached::Reached;
 use crate::machine::cores;
+use crate::machine::software::VERSION;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, segment_name_prefix, system};
 
@@ -103,7 +104,7 @@ impl RunRecord {
         Self {
             id: id.into(),
             name: name.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: VERSION.into(),
             supervisor_pid: std::process::id(),
             supervisor_start_ticks: start_time(std::process::id()).unwrap_or(0),
             started,

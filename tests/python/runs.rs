@@ -242,6 +242,27 @@ fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_fo
 }
 
 #[test]
+fn an_environment_of_which_there_is_only_one_is_trained_in_without_an_evaluator_and_played_in_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("lock").display().to_string();
+    let task = format!(
+        "import fcntl\nfrom shapes import Rewarded\n\nclass Task(Rewarded):\n    def __init__(self):\n        \
+         self.robot = open({lock:?}, 'w')\n        fcntl.flock(self.robot, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        \
+         super().__init__(1.0)\n\n    def close(self):\n        self.robot.close()\n"
+    );
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
+    let of_one = ["actor.environments=1", "actor.attach_slots=0", "evaluator.enabled=false", "run.stop_env_steps=600"];
+    let mut run = start(&[&["environment.id=python:task:Task", &python_path][..], &of_one].concat());
+    assert!(run.wait().success(), "{}", run.output());
+    assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
+    let folder_of_run = run.run_folder();
+    let played = run.ask("evaluate", &["--json", "--episodes", "1", folder_of_run.to_str().unwrap()]);
+    assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0]), "{played}");
+    run.assert_nothing_left();
+}
+
+#[test]
 fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_hung() {
     // All episodes end in the same step of the actor's, whose resets take twice as long as it may be silent.
     let mut run = start_faulty("reset slowly", "", &["actor.environments=8", "machine.hang_timeout_s=3"]);

@@ -368,6 +368,14 @@ fn the_plan_names_wrappers_that_scale_by_what_each_has_seen_and_the_keys_to_use_
 }
 
 #[test]
+fn the_plan_names_an_image_that_is_flattened_with_the_dictionary_in_which_it_lies() {
+    let plan = |side: u32| plan("python:shapes:Seeing", &format!(r#"{{"side": {side}}}"#), "{}");
+    let told = "observation['cameras'][0] is an image of 16x16x1 numbers, and is flattened to a row";
+    assert!(plan(16).contains(told), "{}", plan(16));
+    assert!(!plan(15).contains("is an image"), "{}", plan(15));
+}
+
+#[test]
 fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
     let python_path = format!("environment.python_path={}", python::folder().display());
     let refused = refusal(&["environment.id=python:faulty:OldApi", &python_path]);

@@ -57,6 +57,7 @@ fn build(processor: Processor, programs: &Path) -> Result<PathBuf> {
     let mut command = package::command(programs, "maturin");
     // zig links against an old C library, so that the file serves older systems than this one, and for other processors.
     command.args(["build", "--release", "--zig", "--compatibility", "manylinux2014", "--target", processor.target(), "--out"]).arg(&folder);
+    name_commit(&mut command);
     let path = std::env::var_os("PATH").unwrap_or_default();
     command.env("PATH", std::env::join_paths([programs.to_path_buf()].into_iter().chain(std::env::split_paths(&path)))?);
     ensure!(command.status()?.success(), "the wheel could not be built");
@@ -72,6 +73,7 @@ fn add_libtorch(programs: &Path, folder: &Path) -> Result<()> {
     let target = package::target(&workspace::root()).join(FOLDER_WITH_LIBTORCH);
     let mut command = command_with_libtorch(programs, &target);
     libtorch.hand_to(&mut command);
+    name_commit(&mut command);
     ensure!(command.status()?.success(), "the native part with libtorch could not be built");
     std::fs::copy(built_with_libtorch(&target), folder.join(package::NATIVE_WITH_LIBTORCH))?;
     let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap_or((libtorch::VERSION, ""));
@@ -95,6 +97,23 @@ fn built_with_libtorch(target: &Path) -> PathBuf {
     target.join(Processor::HOST.target()).join("release/lib_native.so")
 }
 
+/// Lets a build give its programs a version with the commit that is checked out, if there is one.
+fn name_commit(build: &mut Command) {
+    if let Some(version) = version_with_commit(&workspace::root()) {
+        build.env("SHOAL_VERSION", version);
+    }
+}
+
+/// The version of a package that is built from what git has checked out in `folder`; `None` if that is an archive.
+fn version_with_commit(folder: &Path) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--abbrev=10", "--dirty=.changed", "--exclude=*"]).current_dir(folder);
+    // A repository around an archive is another project's.
+    git.env("GIT_CEILING_DIRECTORIES", folder.parent()?);
+    let described = git.output().ok().filter(|output| output.status.success())?;
+    Some(format!("{}+{}", env!("CARGO_PKG_VERSION"), String::from_utf8_lossy(&described.stdout).trim()))
+}
+
 fn wheels(folder: &Path, processor: Processor) -> Vec<PathBuf> {
     let end = format!("{}.whl", processor.name());
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
@@ -110,6 +129,22 @@ mod tests {
         let project = std::fs::read_to_string(workspace::root().join("python/pyproject.toml")).unwrap();
         let (version, _) = libtorch::VERSION.rsplit_once('.').unwrap();
         assert!(project.contains(&format!("torch = [\"torch=={version}.*\"]")), "libtorch {version} is another version than PyTorch's");
+    }
+
+    #[test]
+    fn a_package_names_the_commit_that_it_is_built_from_unless_that_comes_in_an_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(version_with_commit(folder.path()), None);
+        git(&["init"]);
+        let settings = ["-c", "user.name=somebody", "-c", "user.email=somebody@nowhere", "-c", "commit.gpgsign=false"];
+        git(&[&settings[..], &["commit", "--allow-empty", "--message=first"]].concat());
+        let commit = git(&["rev-parse", "--short=10", "HEAD"]).stdout;
+        let version = format!("{}+{}", env!("CARGO_PKG_VERSION"), String::from_utf8(commit).unwrap().trim());
+        assert_eq!(version_with_commit(folder.path()), Some(version));
+        let archive = folder.path().join("archive");
+        std::fs::create_dir(&archive).unwrap();
+        assert_eq!(version_with_commit(&archive), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ from pages.machine import ENDLESS, SHORT, lacks_something, settings
 from pages.options import WATCHDOG_S, check_command
 
 ROWS, COLUMNS = 40, 120
+#: The beginning of the names of TensorBoard's event files.
+EVENTS = "events.out.tfevents."
 
 
 def read(descriptor):
@@ -172,4 +174,9 @@ class Terminal:
 
     def tensorboard(self, words):
         assert words[0] == "--logdir"
-        assert list((self.folder / words[1]).glob("*/events.out.tfevents.*"))
+        self.train(["cartpole_dqn", "--seeds", "1,2"])
+        # As TensorBoard looks for them, which follows links.
+        folders = list(os.walk(self.folder / words[1], followlinks=True))
+        shown = [os.path.realpath(os.path.join(at, it)) for at, _, files in folders for it in files if EVENTS in it]
+        runs = [path for path in (self.folder / "runs").rglob("*") if EVENTS in path.name]
+        assert len(runs) >= 3 and sorted(shown) == sorted(map(os.path.realpath, runs)), "each run is shown once"

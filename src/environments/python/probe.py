@@ -9,6 +9,22 @@ import types
 
 # After this time people want to know what they are waiting for.
 SILENCE_S = 2
+# Smaller images are as well off among other numbers.
+LEAST_IMAGE_VALUES = 256
+
+
+def remark_on_images(space):
+    """Names an image in this dictionary or tuple of observations, which are flattened, if there is one."""
+    parts = [("observation", space)]
+    # The list grows by what each of them holds.
+    for name, part in parts:
+        held = getattr(part, "spaces", ())
+        parts += [(f"{name}[{key!r}]", inner) for key, inner in (held.items() if isinstance(held, dict) else enumerate(held))]
+        if part is not space and hasattr(part, "low") and len(part.shape) == 3 and part.low.size >= LEAST_IMAGE_VALUES:
+            told = f"{name} is an image of {'x'.join(map(str, part.shape))} numbers, and is flattened to a row with what lies beside it"
+            return f"{told}: learning from pixels this way rarely works; an image that is the whole observation keeps its shape"
+    return None
+
 
 # The environment's output goes to the standard error, so that it does not mix with the answer.
 answer = os.dup(1)
@@ -54,6 +70,8 @@ try:
         examiner = types.ModuleType("shoal_examiner")
         exec(compile(request["source"], "<shoal>", "exec"), vars(examiner))
     result = examiner.examine(*request["arguments"])
+    for environment in bridge.examined:
+        result["remark"] = result["remark"] or remark_on_images(environment.observation_space)
 except BaseException as error:
     result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
 teller.cancel()

@@ -57,7 +57,8 @@ impl ObservedEnvironment {
         if let Some(spaces) = metadata.spaces.as_ref().filter(|spaces| spaces.fit(network)) {
             return Ok(Self { spec: spec_of(&metadata.environment, spaces), frames: spaces.frames });
         }
-        let examined = catalogue.environments().examine(&environments::evaluation_request(&saved.config)?)?;
+        let examined = catalogue.environments().examine(&environments::evaluation_request(&saved.config)?);
+        let examined = examined.map_err(|source| PlayError::Unsaid { path: saved.path.clone(), source })?;
         let options = environments::observation_options(catalogue, &saved.config);
         let spec = options.spec(&examined.spec)?;
         // Frames are not told apart any more in floats.
@@ -188,8 +189,9 @@ mod tests {
             Some(PolicySpaces { observation: InputSpec { element: ValueType::F32, shape: vec![usize::MAX, 4] }, ..spaces }),
         ];
         for spaces in others {
-            let unknown = ObservedEnvironment::of(&catalogue, &saved("Gone-v0", spaces.clone()));
-            assert!(matches!(unknown, Err(PlayError::Environment(_))), "{spaces:?}");
+            let refusal = ObservedEnvironment::of(&catalogue, &saved("Gone-v0", spaces.clone())).unwrap_err().to_string();
+            let is_told = refusal.starts_with("policy.safetensors does not say what its policy observes") && refusal.contains("`Gone-v0`");
+            assert!(is_told, "{spaces:?}: {refusal}");
             assert_eq!(ObservedEnvironment::of(&catalogue, &saved("CartPole-v1", spaces)).unwrap().spec.observation.len(), 4);
         }
     }

@@ -57,6 +57,19 @@ pub enum PlayError {
     /// The environment is not known or not usable here.
     #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
+    /// A file of weights does not say what its policy observes and does, and the environment, which would, is not known or not usable here.
+    #[error(
+        "{} does not say what its policy observes and does: another version of Shoal has written it, or its agent sees images as floats. \
+         So the environment is needed, and {}",
+        path.display(),
+        environments::advised(source, EnvironmentError::is_unknown)
+    )]
+    Unsaid {
+        /// The file.
+        path: PathBuf,
+        /// Why its environment cannot be examined.
+        source: EnvironmentError,
+    },
     /// The algorithm is not known or not usable here.
     #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),

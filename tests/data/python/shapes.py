@@ -23,8 +23,10 @@ class Shown(gymnasium.Env):
 
 
 class Nested(Shown):
-    observation_space = Dict({"a": Box(-1.0, 1.0, (2, 1), numpy.float64), "b": Tuple((Discrete(3), Box(0.0, 9.0, (1,), numpy.float32)))})
-    observation = {"a": numpy.array([[0.25], [0.5]]), "b": (2, numpy.array([7.0], numpy.float32))}
+    """Names its parts in another order than that in which they are flattened."""
+
+    observation_space = Dict({"b": Tuple((Discrete(3), Box(0.0, 9.0, (1,), numpy.float32))), "a": Box(-1.0, 1.0, (2, 1), numpy.float64)})
+    observation = {"b": (2, numpy.array([7.0], numpy.float32)), "a": numpy.array([[0.25], [0.5]])}
 
 
 class Observing(Shown):
@@ -47,6 +49,15 @@ class Image(Shown):
 class Colours(Shown):
     observation_space = Box(0, 255, (5, 4, 3), numpy.uint8)
     observation = numpy.arange(60, dtype=numpy.uint8).reshape(5, 4, 3)
+
+
+class Seeing(Shown):
+    """Observes a square image of bytes, among other things."""
+
+    def __init__(self, side):
+        image = Box(0, 255, (side, side, 1), numpy.uint8)
+        self.observation_space = Dict({"speed": Box(-1.0, 1.0, (1,), numpy.float32), "cameras": Tuple((image,))})
+        self.observation = {"speed": numpy.zeros(1, numpy.float32), "cameras": (numpy.zeros(image.shape, numpy.uint8),)}
 
 
 class Shaped(Shown):

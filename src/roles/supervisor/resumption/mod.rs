@@ -100,7 +100,10 @@ impl Resumption {
             return Ok(None);
         }
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
-        if RunFolder::open(&newest)?.record()?.has_come_to_its_end() {
+        let record = RunFolder::open(&newest)?.record()?;
+        if let Some(finished) = record.finished.as_ref().filter(|_| record.has_come_to_its_end()) {
+            let (folder, reason) = (newest.display(), finished.headline());
+            say(&format!("{folder} has ended ({reason}): a new run begins, and `resume` goes on with that one"));
             return Ok(None);
         }
         // It was found in the folder of runs, however the path of that is spelled.
