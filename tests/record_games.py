@@ -1,7 +1,7 @@
 """Records what the image games do in other implementations, for tests/image_games.rs.
 
 The implementation of `Catch-v0` is DeepMind's own. That of `Rally-v0` is in this file and follows the rules that
-src/environments/rally.rs states. Both draw from NumPy's generator, as Shoal's environments do.
+src/environments/native/rally.rs states. Both draw from NumPy's generator, as Shoal's environments do.
 
     python3 -m venv /tmp/games
     /tmp/games/bin/pip install numpy==2.4.6 safetensors==0.8.0 dm_env==1.6

@@ -1,4 +1,4 @@
-"""Writes src/environments/normal/tables.rs from libnpyrandom.a, NumPy's random generators for C programs.
+"""Writes src/environments/numpy/normal/tables.rs from libnpyrandom.a, NumPy's random generators for C programs.
 
     .venv/bin/python tests/record_normal_tables.py    # needs ar and readelf; NumPy 2.4.6
 
@@ -48,7 +48,7 @@ def main():
             for row in range(0, STRIPS, 6):
                 text += "    " + ", ".join(f"0x{value:016x}" for value in values[row : row + 6]) + ",\n"
             text += "];\n"
-    path = Path(__file__).parent.parent / "src" / "environments" / "normal" / "tables.rs"
+    path = Path(__file__).parent.parent / "src" / "environments" / "numpy" / "normal" / "tables.rs"
     path.write_text(text)
 
 

@@ -1,55 +1,50 @@
-//! Environments: the trait, the spaces, the native tasks, those in Python, and stepping many in one call.
+//! Environments: the trait, the spaces, the tasks, and stepping many of them in one call.
 //!
-//! The native ones of classic control and of MuJoCo equal `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time
-//! limits included, so that a score reached here means what it means everywhere else. `catch` and `rally` are games that are seen as
-//! images. Any other of Gymnasium's, and a user's own, is stepped by [`python`]. They are made by [`registry::make`], and with
-//! arguments by [`EnvironmentRequest::make`].
+//! Native are classic control and two games that are seen as images (`native`), and MuJoCo's tasks (`mujoco`). All but the games equal
+//! `gymnasium.make(id)` of Gymnasium 1.4.0 bit for bit, seeded resets and time limits included, so that a score reached here means what
+//! it means everywhere else. Any other of Gymnasium's, and a user's own, is stepped by [`python`], and so is the emulator of Atari's
+//! games. [`limited()`], [`delayed()`] and [`ObservationOptions::of`] wrap an environment and change one thing of it (`wrappers`).
+//!
+//! They are made by [`registry::make`], and with arguments by [`EnvironmentRequest::make`].
 
-mod acrobot;
-mod atari;
-mod cart_pole;
-mod catch;
-pub mod conformance;
-mod delayed;
-mod drawing;
-mod error;
-mod floats;
-mod generator;
-mod limited;
-mod mountain_car;
-mod mountain_car_continuous;
+// How environments are asked for.
+mod origin; // what makes environments of one kind
+pub mod registry; // from an id to the environment
+mod request; // an environment as a user asks for it
+
+// Native environments.
 #[cfg_attr(not(feature = "mujoco"), path = "mujoco/absent.rs")]
-mod mujoco;
-mod native;
-mod normal;
-mod observed;
-mod origin;
-mod pendulum;
-mod power;
-mod progress;
-pub mod python;
-mod rally;
-pub mod registry;
-mod request;
-mod seed_sequence;
-pub mod spaces;
-mod stacked;
-mod vector;
+mod mujoco; // MuJoCo's tasks, on libmujoco
+mod native; // classic control, and games that are seen as images
+mod numpy; // NumPy's arithmetic, without which they would not equal Gymnasium's
+
+// Environments that need Python.
+mod atari; // games of the Atari 2600: the emulator in Python, preprocessing here
+pub mod python; // Gymnasium's and a user's own
+
+// What is put around environments.
+mod vector; // many of them, stepped in one call
+mod wrappers; // one of them, with one thing changed
+
+// What all of them keep to.
+pub mod conformance; // the rules, and whether an environment keeps them
+mod error;
+mod progress; // where an episode stands between two calls
+pub mod spaces; // what is observed, and what can be done
+
+// For people to look at.
+mod drawing; // pictures
 pub mod video;
 
-pub use delayed::delayed;
 pub use drawing::{Picture, bars as observed_as_bars};
 pub use error::{EnvironmentError, Moment};
-pub use floats::behind_floats;
-pub use generator::Generator;
-pub use limited::limited;
 pub use native::{Dynamics, Native, NativeAction};
-pub use observed::ObservationOptions;
+pub use numpy::{Generator, SeedSequence, derive_seed};
 pub use registry::{Environments, make, names, spec};
 pub use request::{EnvironmentRequest, Examined, Purpose};
-pub use seed_sequence::{SeedSequence, derive_seed};
 pub use spaces::{Action, ActionArrays, ActionSpace, ObservationSpace};
 pub use vector::{Actions, FinishedEpisode, VectorEnvironment};
+pub use wrappers::{ObservationOptions, behind_floats, delayed, limited};
 
 use crate::values::ValuesMut;
 
@@ -142,6 +137,8 @@ pub enum Outcome {
 }
 
 /// One environment, in the sense of Gymnasium: `reset`, then `step` until terminated or truncated, then `reset` again.
+///
+/// A native task becomes one by [`Native`]; a wrapper is one around another ([`wrapped`](Environment::wrapped)).
 ///
 /// [`conformance::check`] puts an implementation through the rules written here.
 pub trait Environment {

@@ -3,39 +3,16 @@
 
 use std::sync::Arc;
 
-use super::acrobot::Acrobot;
 use super::atari::{self, AtariGames};
-use super::cart_pole::CartPole;
-use super::catch::Catch;
-use super::mountain_car::MountainCar;
-use super::mountain_car_continuous::MountainCarContinuous;
-use super::mujoco;
-use super::native::{Dynamics, Native};
 use super::origin::{Entry, Origin, takes_no_arguments};
-use super::pendulum::Pendulum;
 use super::python::InPython;
-use super::rally::Rally;
 use super::request::{EnvironmentRequest, Examined};
-use super::{Environment, EnvironmentError, EnvironmentSpec};
+use super::{Environment, EnvironmentError, EnvironmentSpec, mujoco, native};
 use crate::machine::Host;
 use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];
-
-const fn native<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
-    Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
-}
-
-static ENTRIES: [Entry; 7] = [
-    native::<Acrobot>("Acrobot-v1"),
-    native::<CartPole>("CartPole-v1"),
-    native::<Catch>("Catch-v0"),
-    native::<MountainCar>("MountainCar-v0"),
-    native::<MountainCarContinuous>("MountainCarContinuous-v0"),
-    native::<Pendulum>("Pendulum-v1"),
-    native::<Rally>("Rally-v0"),
-];
 
 /// An environment that a program adds.
 #[derive(Clone)]
@@ -53,7 +30,7 @@ pub struct Environments {
 
 /// All entries of this build.
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    ENTRIES.iter().chain(&mujoco::ENTRIES)
+    native::ENTRIES.iter().chain(&mujoco::ENTRIES)
 }
 
 /// The names of all environments of this library that need no Python, in alphabetical order.

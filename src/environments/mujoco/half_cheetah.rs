@@ -3,9 +3,9 @@
 //! Source: P. Wawrzyński, "A Cat-Like Robot Real-Time Learning to Run", 2009, in the variant of Gymnasium.
 
 use super::model::Sizes;
-use super::numpy::sum_of_squares;
 use super::simulation::{Noise, Simulation};
 use super::task::{Task, show};
+use crate::environments::numpy::sum_of_squares;
 
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 0.1;

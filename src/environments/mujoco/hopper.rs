@@ -4,9 +4,9 @@
 //! the variant of Gymnasium.
 
 use super::model::Sizes;
-use super::numpy::sum_of_squares;
 use super::simulation::Simulation;
 use super::task::{Task, show};
+use crate::environments::numpy::sum_of_squares;
 
 /// Single precision like the action, so the whole cost is.
 const CONTROL_COST: f32 = 1e-3;

@@ -4,9 +4,9 @@
 //! Optimization", 2012, in the variant of Gymnasium.
 
 use super::model::Sizes;
-use super::numpy::{sum, sum_of_squares};
 use super::simulation::Simulation;
 use super::task::{Task, show};
+use crate::environments::numpy::{sum, sum_of_squares};
 
 /// Sizes of the humanoid, in both tasks that have it.
 pub(super) const SIZES: Sizes = Sizes { positions: 24, velocities: 23, actions: 17, bodies: 14, sites: 0 };

@@ -5,7 +5,7 @@
 use super::model::Sizes;
 use super::simulation::{Noise, Simulation};
 use super::task::{Task, show};
-use crate::environments::power::square;
+use crate::environments::numpy::square;
 
 const HEALTHY_REWARD: f64 = 10.0;
 /// Height of the tip below which, and at which, the episode terminates.

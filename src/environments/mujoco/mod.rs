@@ -15,7 +15,6 @@ mod humanoid_standup;
 mod inverted_double_pendulum;
 mod inverted_pendulum;
 mod model;
-mod numpy;
 mod simulation;
 mod swimmer;
 mod task;

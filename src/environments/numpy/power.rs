@@ -7,12 +7,12 @@
 use std::hint::black_box;
 
 /// `np.float64(value) ** 2`.
-pub(super) fn square(value: f64) -> f64 {
+pub(in crate::environments) fn square(value: f64) -> f64 {
     value.powf(black_box(2.0))
 }
 
 /// `np.float32(value) ** 2`.
-pub(super) fn square_f32(value: f32) -> f32 {
+pub(in crate::environments) fn square_f32(value: f32) -> f32 {
     value.powf(black_box(2.0))
 }
 

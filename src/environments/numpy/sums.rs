@@ -11,7 +11,7 @@ const LONGEST: usize = 128;
 ///
 /// # Panics
 /// As [`sum`].
-pub(super) fn sum_of_squares<T: Copy + Default + Add<Output = T> + Mul<Output = T>>(values: &[T]) -> T {
+pub(in crate::environments) fn sum_of_squares<T: Copy + Default + Add<Output = T> + Mul<Output = T>>(values: &[T]) -> T {
     sum(values, |value| value * value)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn sum_of_squares<T: Copy + Default + Add<Output = T> + Mul<Output = 
 ///
 /// # Panics
 /// If there are more than 128 values, which NumPy adds in yet another order.
-pub(super) fn sum<T: Copy + Default + Add<Output = T>>(values: &[T], of: impl Fn(T) -> T) -> T {
+pub(in crate::environments) fn sum<T: Copy + Default + Add<Output = T>>(values: &[T], of: impl Fn(T) -> T) -> T {
     assert!(values.len() <= LONGEST, "{} values are more than {LONGEST}", values.len());
     let (blocks, rest) = values.as_chunks::<LANES>();
     let start = blocks.split_first().map_or_else(T::default, |(first, others)| {

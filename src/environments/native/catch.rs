@@ -7,9 +7,8 @@
 //! paddle is there, else -1; all other rewards are 0. Here a pixel that is lit is 255 instead of 1, and the column of the ball is
 //! `floor(5 * random())` of NumPy's generator.
 
-use super::drawing;
-use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const ROWS: usize = 10;
 const COLUMNS: usize = 5;

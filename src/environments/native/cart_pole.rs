@@ -5,9 +5,8 @@
 
 use std::f64::consts::PI;
 
-use super::drawing;
-use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const GRAVITY: f64 = 9.8;
 const CART_MASS: f64 = 1.0;

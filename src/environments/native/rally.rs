@@ -21,9 +21,9 @@
 //! rows; only the ball and the opponent have fractions. The opponent is slower than a steep ball, so whoever meets the ball with the
 //! outer rows of the paddle scores, and whoever only keeps the ball does not. Two frames show where the ball flies.
 
-use super::drawing::{Block, RallyScene};
-use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::drawing::{Block, RallyScene};
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
 
 /// Rows and columns of the screen.
 const SCREEN: usize = 42;

@@ -5,10 +5,9 @@
 
 use std::f64::consts::PI;
 
-use super::drawing;
-use super::native::Dynamics;
-use super::power::square;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::numpy::square;
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const STEP_SECONDS: f64 = 0.2;
 const LINK_MASS: f64 = 1.0;

@@ -11,7 +11,7 @@ const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
 /// Equal to `numpy.random.Generator(numpy.random.PCG64(seed))`, value for value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generator {
-    pub(super) bits: Lcg128Xsl64,
+    pub(in crate::environments) bits: Lcg128Xsl64,
 }
 
 impl Generator {
@@ -33,7 +33,7 @@ impl Generator {
     }
 
     /// `floor(count * random())`: one of the indices below `count`, which has to be small beside 2^53.
-    pub(super) fn index(&mut self, count: usize) -> usize {
+    pub(in crate::environments) fn index(&mut self, count: usize) -> usize {
         (self.unit() * count as f64) as usize
     }
 

@@ -1,7 +1,7 @@
 //! Cuts episodes off after a number of steps. In an environment without a limit of its own, a policy that goes round in
 //! circles would never end an episode, and whoever waits for the end would wait for ever.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Outcome, Step};
 use crate::values::ValuesMut;
 
 /// Truncate the episodes of `environment` after `limit_steps`, whatever it says of its own limit: a wrapper may go on beyond that.

@@ -1,10 +1,35 @@
-//! What `gymnasium.make` puts around the equations of a task: seeding, order of calls, validation of actions and the time limit.
+//! Native tasks, a file each: classic control, and games that are seen as images. What `gymnasium.make` puts around the equations of a
+//! task is here: seeding, order of calls, validation of actions and the time limit.
 //!
 //! A task implements [`Dynamics`], and [`Native`] makes it an [`Environment`]. Programs can add tasks of their own so.
 
+mod acrobot;
+mod cart_pole;
+mod catch;
+mod mountain_car;
+mod mountain_car_continuous;
+mod pendulum;
+mod rally;
+
+use super::origin::Entry;
 use super::progress::Progress;
 use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Generator, Picture, Step};
 use crate::values::{Value, ValuesMut};
+
+const fn entry<D: Dynamics + Default + 'static>(id: &'static str) -> Entry {
+    Entry { id, software: &[], spec: || Ok(D::spec()), make: || Ok(Box::new(Native::new(D::default()))) }
+}
+
+/// All native tasks, in alphabetical order.
+pub(super) static ENTRIES: [Entry; 7] = [
+    entry::<acrobot::Acrobot>("Acrobot-v1"),
+    entry::<cart_pole::CartPole>("CartPole-v1"),
+    entry::<catch::Catch>("Catch-v0"),
+    entry::<mountain_car::MountainCar>("MountainCar-v0"),
+    entry::<mountain_car_continuous::MountainCarContinuous>("MountainCarContinuous-v0"),
+    entry::<pendulum::Pendulum>("Pendulum-v1"),
+    entry::<rally::Rally>("Rally-v0"),
+];
 
 /// The equations of one task.
 pub trait Dynamics {

@@ -4,9 +4,8 @@
 //! after a reset and single precision from the first step on, and an action is a double once it has been clipped, because
 //! clipping replaces NumPy's float by Python's. Each mixture is rounded here where NumPy rounds it.
 
-use super::drawing;
-use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;

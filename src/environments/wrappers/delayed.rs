@@ -5,14 +5,15 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
 use crate::values::ValuesMut;
 
 /// Make every step of `environment` sleep for `step_delay_us` microseconds; zero returns it unchanged.
 ///
 /// The processor is free during the sleep, as it is when the simulator runs elsewhere. Linux lets a sleep end about 60
 /// microseconds late (its default timer slack and the wake-up), so shorter delays are longer than they say.
-/// In a [`VectorEnvironment`](super::VectorEnvironment) the delays of its environments add up, because they step one after another.
+/// In a [`VectorEnvironment`](crate::environments::VectorEnvironment) the delays of its environments add up, because they step one
+/// after another.
 pub fn delayed(environment: Box<dyn Environment>, step_delay_us: u64) -> Box<dyn Environment> {
     if step_delay_us == 0 {
         return environment;

@@ -2,9 +2,8 @@
 //!
 //! Source: A. W. Moore, "Efficient memory-based learning for robot control", 1990.
 
-use super::drawing;
-use super::native::Dynamics;
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const MIN_POSITION: f64 = -1.2;
 const MAX_POSITION: f64 = 0.6;

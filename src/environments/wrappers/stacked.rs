@@ -1,7 +1,7 @@
 //! Stacks the last few observations of an environment, one of which alone does not tell enough: a picture of a moving ball,
 //! for instance.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{ValueBuffer, ValuesMut};
 
 /// Show the last `frames` observations of `environment` instead of one, the oldest first, along a first dimension; an observation that has
@@ -95,9 +95,8 @@ fn repeat_first<T: Copy>(values: &mut [T], length: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::registry;
     use super::*;
-    use crate::environments::conformance;
+    use crate::environments::{conformance, registry};
 
     #[test]
     fn an_observation_is_the_last_frames_and_an_episode_begins_with_copies_of_its_first() -> Result<(), EnvironmentError> {

@@ -2,7 +2,7 @@
 
 use super::floats::{as_floats, spec_as_floats};
 use super::stacked::{stacked, stacked_spec};
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step};
 use crate::values::ValuesMut;
 
 /// How an agent observes an environment.
@@ -84,8 +84,8 @@ impl Environment for Divided {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ObservationSpace, registry};
     use super::*;
+    use crate::environments::{ObservationSpace, registry};
     use crate::values::ValueType;
 
     fn image(shape: &[usize]) -> EnvironmentSpec {

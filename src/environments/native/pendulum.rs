@@ -4,10 +4,9 @@
 
 use std::f64::consts::PI;
 
-use super::drawing;
-use super::native::Dynamics;
-use super::power::{square, square_f32};
-use super::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture};
+use super::Dynamics;
+use crate::environments::numpy::{square, square_f32};
+use crate::environments::{ActionSpace, EnvironmentSpec, Generator, ObservationSpace, Picture, drawing};
 
 const MAX_SPEED: f64 = 8.0;
 const MAX_TORQUE: f32 = 2.0;

@@ -1,6 +1,6 @@
 //! Shows an environment of bytes as one of floats, to algorithms that learn from floats.
 
-use super::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, ObservationSpace, Step};
 use crate::values::{Value, ValueBuffer, ValueType, ValuesMut};
 
 /// Show the bytes of `environment` as floats from 0 to 255; one that shows floats is returned unchanged.
@@ -67,8 +67,8 @@ impl Environment for Floats {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ObservationOptions, make};
     use super::*;
+    use crate::environments::{ObservationOptions, make};
 
     #[test]
     fn frames_of_bytes_that_are_seen_as_floats_are_told_apart() {
