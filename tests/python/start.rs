@@ -330,6 +330,9 @@ fn the_plan_names_what_is_not_in_its_space_and_is_flattened_to_what_stands_for_a
         ("Discrete(4)", "-1", "gave -1 in its first reset, which is not one of Discrete(4): a run goes on and takes it for one that is"),
         ("Discrete(4, start=1)", "0", "gave 0 in its first reset, which is not one of Discrete(4, start=1)"),
         ("MultiDiscrete([3, 4])", "numpy.array([2, -1])", "gave array([ 2, -1]) in its first reset, which is not one of MultiDiscrete"),
+        ("MultiDiscrete([3, 4])", "[3, 0]", "gave [3, 0] in its first reset, which is not one of MultiDiscrete"),
+        ("Tuple([Discrete(3), MultiDiscrete([2, 2], start=[1, 1])])", "(0, [3, 1])", "gave [3, 1] in its first reset, which is not one of"),
+        ("MultiBinary([2, 3])", "numpy.ones((3, 2))", "an array of the shape (3, 2) in its first reset, which is not one of MultiBinary("),
         (
             "Dict(a=Box(0, 1, (2, 3)))",
             "dict(a=numpy.zeros((3, 2)))",
@@ -340,9 +343,12 @@ fn the_plan_names_what_is_not_in_its_space_and_is_flattened_to_what_stands_for_a
         let plan = plan(space, observation);
         assert!(plan.matches("is not one of").count() == 1 && plan.contains(told), "{space}: {plan}");
     }
-    for (space, observation) in
-        [("Discrete(4, start=-1)", "-1"), ("Dict(a=Box(0, 1, (1,)), b=MultiDiscrete([2, 2]))", "dict(a=0.5, b=[0, 1])")]
-    {
+    for (space, observation) in [
+        ("Discrete(4, start=-1)", "-1"),
+        ("Dict(a=Box(0, 1, (1,)), b=MultiDiscrete([2, 2]))", "dict(a=0.5, b=[0, 1])"),
+        ("MultiDiscrete([3, 4], start=[1, 1])", "[3, 4]"),
+        ("MultiBinary([2, 3])", "numpy.ones((2, 3))"),
+    ] {
         assert!(!plan(space, observation).contains("is not one of"), "{space}");
     }
 }

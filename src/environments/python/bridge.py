@@ -226,17 +226,20 @@ def as_one_box(gymnasium, environment):
 def mistaken_parts(spaces, space, observation):
     """The parts of an observation that are not in their spaces and that flattening takes for others: what each is, and its space.
 
-    An index below the first one counts from the end, as in any array, and an array of another shape is read row by row, in which
-    dimensions of 1 change nothing.
+    An index below the first one counts from the end, as in any array, one above the last stands for one of the next number, and an
+    array of another shape is read row by row, in which dimensions of 1 change nothing.
     """
     numpy = importlib.import_module("numpy")
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
         for key in space.spaces if isinstance(space, spaces.Dict) else range(len(space.spaces)):
             yield from mistaken_parts(spaces, space.spaces[key], observation[key])
-    elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)) and (numpy.asarray(observation) < space.start).any():
-        yield reprlib.repr(observation), space
-    elif isinstance(space, spaces.Box) and numpy.squeeze(observation).shape != numpy.squeeze(space.low).shape:
-        yield f"an array of the shape {numpy.shape(observation)}", space
+    elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        indices, counts = numpy.asarray(observation) - space.start, space.n if isinstance(space, spaces.Discrete) else space.nvec
+        if ((indices < 0) | (indices >= counts)).any():
+            yield reprlib.repr(observation), space
+    elif isinstance(space, (spaces.Box, spaces.MultiBinary)):
+        if numpy.squeeze(observation).shape != numpy.squeeze(numpy.empty(space.shape)).shape:
+            yield f"an array of the shape {numpy.shape(observation)}", space
 
 
 def describe(environment):

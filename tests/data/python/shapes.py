@@ -33,8 +33,7 @@ class Observing(Shown):
     """Observes `observation`, which need not be in `space`."""
 
     def __init__(self, space, observation):
-        names = {"Box": Box, "Dict": Dict, "Discrete": Discrete, "MultiDiscrete": MultiDiscrete, "Tuple": Tuple, "numpy": numpy}
-        self.observation_space, self.observation = eval(space, names), eval(observation, names)
+        self.observation_space, self.observation = eval(space, globals()), eval(observation, globals())
 
 
 class ArrayForADict(Nested):
