@@ -384,9 +384,11 @@ fn the_plan_names_an_image_that_is_flattened_with_the_dictionary_in_which_it_lie
 #[test]
 fn an_environment_of_the_old_interface_is_told_what_reset_returns() {
     let python_path = format!("environment.python_path={}", python::folder().display());
-    let refused = refusal(&["environment.id=python:faulty:OldApi", &python_path]);
-    assert!(refused.contains("raised an exception in reset: TypeError: reset() must return (observation, info)"), "{refused}");
-    assert_eq!(refused.lines().count(), 2, "{refused}");
+    for id in ["environment.id=python:faulty:OldApi", "environment.id=python:shapes:OldReset"] {
+        let refused = refusal(&[id, &python_path]);
+        assert!(refused.contains("raised an exception in reset: TypeError: reset() must return (observation, info)"), "{refused}");
+        assert_eq!(refused.lines().count(), 2, "{refused}");
+    }
 }
 
 #[test]

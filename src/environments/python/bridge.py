@@ -359,10 +359,8 @@ def software(environment):
         names += metadata.packages_distributions().get(module, [])[:1]
     versions = [("python", "%d.%d.%d" % sys.version_info[:3])]
     for name in dict.fromkeys(names):
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            pass
     return versions
 
 
@@ -433,7 +431,8 @@ class Bridge:
 
     def reset(self, seed):
         result = self.environment.reset(seed=seed)
-        if not (isinstance(result, (tuple, list)) and len(result) == 2):
+        # A list of two may also be an observation alone.
+        if not (isinstance(result, (tuple, list)) and len(result) == 2 and (isinstance(result, tuple) or isinstance(result[1], dict))):
             raise TypeError("reset() must return (observation, info)")
         self.observation[...] = self.checked(result[0])
 

@@ -196,6 +196,13 @@ class EndsWithANumber(Shown):
         return self.observation, 0.0, 1, False, {}
 
 
+class OldReset(Shown):
+    """`reset` returns the observation alone, in a list."""
+
+    def reset(self, **given):
+        return [0.1, 0.2]
+
+
 class OldStep(Shown):
     def step(self, action):
         return self.observation, 0.0, False, {}
