@@ -443,6 +443,24 @@ fn an_environment_that_takes_long_to_try_or_to_close_is_told_once_with_what_it_i
 }
 
 #[test]
+fn an_environment_that_hangs_as_it_is_closed_is_given_up_and_nothing_is_written_to_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording").display().to_string();
+    let task = format!(
+        "import time\nfrom shapes import Shown\n\nclass Task(Shown):\n    def close(self):\n        \
+         with open({recording:?}, 'w'):\n            time.sleep(600)\n"
+    );
+    std::fs::write(folder.path().join("task.py"), task).unwrap();
+    let request = EnvironmentRequest {
+        search_folders: vec![folder.path().to_owned(), python::folder()],
+        patience: Duration::from_secs(3),
+        ..EnvironmentRequest::new("python:task:Task")
+    };
+    request.examine().unwrap();
+    assert_eq!(std::fs::read_to_string(recording).unwrap(), "");
+}
+
+#[test]
 fn what_an_environment_leaves_behind_holds_up_no_refusal_and_is_ended() {
     let request = python::request("python:faulty:Faulty", r#"{"how": "leave a helper behind"}"#);
     let request = EnvironmentRequest { patience: Duration::from_secs(60), ..request };

@@ -75,9 +75,11 @@ try:
 except BaseException as error:
     result = {"fault": json.loads(bridge.report(error)), "during": bridge.during}
 teller.cancel()
+# An environment that closes slowly does not change the answer. The watchdog limits the time for that anew, and writes elsewhere:
+# the answer's descriptor is closed, and its number may be that of a file which close() opens.
+faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=2)
 with os.fdopen(answer, "w") as file:
     json.dump(result, file)
-# The answer is given, and an environment that closes slowly does not change it. The watchdog still limits the time.
 bridge.during = "close()"
 teller = teller_of("closing")
 teller.start()
