@@ -52,10 +52,12 @@ def _of_tables(config, tables):
         if not isinstance(table, Mapping):
             raise TypeError(f"the configuration must hold tables of keys, and {name!r} is {type(table).__name__}")
     tables = _with_id_in_words(tables)
-    config = {name: dict(table) for name, table in _with_id_in_words(config).items()}
     changed = tables.get("environment", {})
     # If the change is not a table, the program refuses it and says where the value belongs.
     environment = {**config.get("environment", {}), **changed} if isinstance(changed, Mapping) else {}
+    # Put in words only now: the folder of a class comes before a python_path, wherever that is given.
+    environment = _with_id_in_words({"environment": environment})["environment"]
+    config = {name: dict(table) for name, table in _with_id_in_words(config).items()}
     environment_id = str(environment.get("id", ""))
     given = environment.get("python_path", "")
     # If it is neither a text nor a path, the program refuses it and says what it takes.

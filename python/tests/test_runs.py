@@ -492,6 +492,7 @@ def test_a_closed_standard_error_keeps_no_run_from_training(folder, monkeypatch,
         'task.Corridor, algorithm="dqn", environment={"python_path": "lib"}',
         '"cartpole_dqn", environment={"id": task.Corridor, "python_path": "lib"}',
         '{"environment": {"id": task.Corridor, "python_path": "lib"}, "algorithm": {"name": "dqn"}}',
+        '{"environment": {"id": task.Corridor}, "algorithm": {"name": "dqn"}}, environment={"python_path": "lib"}',
     ],
 )
 def test_python_path_is_added_to_the_folder_of_a_class(folder, what):
