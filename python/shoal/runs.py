@@ -448,10 +448,12 @@ class Metrics:
         self._run, self._follow = run, follow
 
     def __len__(self) -> int:
-        return len(_lines(self._path))
+        return len(_texts(self._path))
 
     def __getitem__(self, index: int | slice) -> Any:
-        return _lines(self._path)[index]
+        # The file may be long, so only what is asked for is parsed.
+        texts = _texts(self._path)[index]
+        return [json.loads(text) for text in texts] if isinstance(index, slice) else json.loads(texts)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         path = self._path
@@ -484,11 +486,16 @@ class Metrics:
 
 def _lines(path):
     """The complete lines of a file that may be missing, or being written, each as a dictionary."""
+    return [json.loads(text) for text in _texts(path)]
+
+
+def _texts(path):
+    """The complete lines of a file that may be missing, or being written, as bytes."""
     try:
-        text = path.read_text()
+        content = path.read_bytes()
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    return content[: content.rfind(b"\n") + 1].splitlines()
 
 
 def _is_terminal(stream):

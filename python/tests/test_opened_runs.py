@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from command_line import WATCHDOG_S, command, run, wait_for
@@ -40,6 +41,14 @@ def test_a_run_that_the_command_has_trained_is_found_by_its_folder(folder):
         shoal.Run("runs")
     with pytest.raises(shoal.RunError, match="absent"):
         shoal.Run("absent")
+
+
+def test_metrics_are_counted_without_being_parsed_and_an_item_without_the_others(tmp_path):
+    from shoal.runs import Metrics
+
+    (tmp_path / "metrics.jsonl").write_text('no JSON\n{"updates": 1}\n{"updates": 2}\n{"updates"')
+    metrics = Metrics(SimpleNamespace(folder=tmp_path), follow=False)
+    assert (len(metrics), metrics[-1], metrics[1:]) == (3, {"updates": 2}, [{"updates": 1}, {"updates": 2}])
 
 
 def test_a_run_that_has_ended_is_resumed_with_changes(folder):
