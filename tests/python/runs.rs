@@ -252,13 +252,13 @@ fn an_environment_of_which_there_is_only_one_is_trained_in_without_an_evaluator_
     );
     std::fs::write(folder.path().join("task.py"), task).unwrap();
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
-    let of_one = ["actor.environments=1", "actor.attach_slots=0", "evaluator.enabled=false", "run.stop_env_steps=600"];
-    let mut run = start(&[&["environment.id=python:task:Task", &python_path][..], &of_one].concat());
+    let of_one = ["actor.environments=1", "actor.attach_slots=0", "evaluator.enabled=false", "evaluator.environments=1"];
+    let mut run = start(&[&["environment.id=python:task:Task", &python_path, "run.stop_env_steps=600"][..], &of_one].concat());
     assert!(run.wait().success(), "{}", run.output());
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     let folder_of_run = run.run_folder();
-    let played = run.ask("evaluate", &["--json", "--episodes", "1", folder_of_run.to_str().unwrap()]);
-    assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0]), "{played}");
+    let played = run.ask("evaluate", &["--json", "--episodes", "3", folder_of_run.to_str().unwrap()]);
+    assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0, 1.0]), "{played}");
     run.assert_nothing_left();
 }
 
