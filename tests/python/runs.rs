@@ -8,9 +8,10 @@ use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::environments::{ActionArrays, ActionSpace};
+use shoal::segment::processes::{Phase, Role};
 use shoal::telemetry::videos_in;
 
-use crate::support::programs::{self, SMALL, Supervised, number, said, start, start_preset, told};
+use crate::support::programs::{self, SMALL, Supervised, number, process_slot, said, start, start_preset, told};
 use crate::support::python;
 
 /// The settings of a run of the environment that fails as `how` says. It has no evaluator, which would also fail.
@@ -281,6 +282,21 @@ fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
                 nothing of the run is lost";
     assert!(log.lines().any(|line| line.ends_with(told)), "{log}");
     assert!(!run.lines("evaluations.jsonl").is_empty(), "{log}");
+    run.assert_nothing_left();
+}
+
+#[test]
+fn an_evaluator_that_is_still_resetting_long_after_it_was_called_off_is_not_said_to_play_on_and_on() {
+    let mut run = start_faulty("reset slowly", "", &["evaluator.enabled=true", "evaluator.episodes=32"]);
+    run.wait_for_process("evaluator");
+    let segment = run.segment();
+    let evaluator = process_slot(&segment, Role::Evaluator, 0);
+    run.wait_until("the first evaluation", || evaluator.phase() == Some(Phase::Evaluate));
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    let log = run.log();
+    assert!(log.contains("evaluator 0, which was asked to leave, did not leave in time and was killed"), "{log}");
+    assert!(!log.contains("an episode may have gone on"), "{log}");
     run.assert_nothing_left();
 }
 
