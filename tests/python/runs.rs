@@ -369,6 +369,9 @@ fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");
     let closing = failure_of(start_faulty("exit at once", "", &[]));
     assert!(closing.contains("actor 0 exited with code 7 (3 times"), "{closing}");
+    // By this code a learner says that training has diverged, and what it learned is of no use.
+    let closing = failure_of(start_faulty("exit at once", r#", "code": 102"#, &[]));
+    assert!(closing.contains("gave up: actor 0 exited with code 102 (3 times"), "{closing}");
     // Nobody but the actor itself knows when its work is done.
     let closing = failure_of(start_faulty("exit well at once", "", &[]));
     assert!(closing.contains("actor 0 exited with code 0 (3 times"), "{closing}");

@@ -24,6 +24,7 @@ struct Exit {
     planned: PlannedProcess,
     /// Whether the process failed by itself: nobody killed it.
     is_own_fault: bool,
+    /// Whether it learned, and that has diverged.
     has_diverged: bool,
     /// It had done all that it was for, and only closed its environments.
     was_closing: bool,
@@ -118,7 +119,7 @@ impl Session {
         }
         let exit = Exit {
             is_own_fault,
-            has_diverged: death.ending.is_divergence(),
+            has_diverged: planned.role.learns() && death.ending.is_divergence(),
             was_closing,
             pid: death.pid.as_raw(),
             repaired,
