@@ -1,6 +1,7 @@
 //! Whole runs on environments in Python: they train. A fault of an environment takes down only its actor, is reported with the place in
 //! the user's file, and ends the run if it happens again and again.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
@@ -333,12 +334,23 @@ fn a_synchronous_run_whose_environment_raised_once_goes_on_from_its_checkpoint_b
 #[test]
 fn a_run_that_has_diverged_is_offered_nothing_to_go_on_from() {
     let python_path = format!("environment.python_path={}", python::folder().display());
-    // The squared gradient of the first update is beyond all floats.
-    let rewarded = ["environment.id=python:shapes:Rewarded", &python_path, r#"environment.keyword_arguments={"reward": 1e30}"#];
-    let mut run = start(&[&rewarded[..], &["algorithm.loss=mse", "actor.count=0", "evaluator.enabled=false"]].concat());
-    assert_eq!(run.wait().code(), Some(1));
-    let reason = run.record()["finished"]["reason"].to_string();
-    assert!(reason.contains("failed: synchronous trainer 0 failed: the gradient of update 1 is not finite"), "{reason}");
+    // The squared gradient of the first reward is beyond all floats. Hundreds of updates come before it.
+    let rewarded = r#"environment.keyword_arguments={"reward": 1e30, "free": 8000}"#;
+    let task = ["environment.id=python:shapes:Rewarded", &python_path, rewarded, "actor.environments=1", "algorithm.loss=mse"];
+    let kinds = [(&["actor.count=0"][..], "synchronous trainer 0"), (&["actor.count=1", "checkpoint.interval_s=600"], "learner 0")];
+    for (kind, learner) in kinds {
+        let mut run = start(&[&task[..], kind, &["evaluator.enabled=false"]].concat());
+        assert_eq!(run.wait().code(), Some(1));
+        let record = run.record();
+        let reason = record["finished"]["reason"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("failed: {learner} failed: the gradient of update ")), "{reason}");
+        let updates = number(&record["finished"]["summary"], "updates");
+        assert!(updates > 0, "without updates there would be no last checkpoint, whatever had ended the run");
+        assert_eq!(run.checkpoints(), Vec::<PathBuf>::new());
+        let output = run.output();
+        assert!(!output.lines().any(|line| line.starts_with("go on ")), "{output}");
+        run.assert_nothing_left();
+    }
 }
 
 #[test]
