@@ -91,5 +91,9 @@ pub(crate) fn supervisor_of(py: Python<'_>, folder: PathBuf) -> PyResult<(u32, b
 
 /// Fork by the interpreter's own function: the interpreter and its modules must know that they are in a child.
 fn fork() -> std::io::Result<i32> {
-    Python::attach(|py| py.import("os")?.call_method0("fork")?.extract()).map_err(|error: PyErr| std::io::Error::other(error.to_string()))
+    Python::attach(|py| py.import("os")?.call_method0("fork")?.extract()).map_err(|error: PyErr| {
+        let text = error.to_string();
+        // The kind tells a limit of processes from other causes.
+        std::io::Error::new(std::io::Error::from(error).kind(), text)
+    })
 }

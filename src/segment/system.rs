@@ -78,7 +78,7 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
         // lock of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
         None => unsafe { fork() }.map_err(std::io::Error::from),
     };
-    match forked.map_err(|source| SegmentError::NoRoomForProcess { source })? {
+    match forked.map_err(refused_fork)? {
         ForkResult::Parent { child } => {
             drop(blocked);
             Ok(child)
@@ -91,6 +91,14 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
             exit_now(code)
         }
+    }
+}
+
+/// Why the system does not fork. A limit of processes has a code of its own, which is also that of a call that would block.
+fn refused_fork(source: std::io::Error) -> SegmentError {
+    match source.kind() {
+        std::io::ErrorKind::WouldBlock => SegmentError::NoRoomForProcess { source },
+        _ => SegmentError::System { action: "fork", source },
     }
 }
 
@@ -401,6 +409,13 @@ mod tests {
             i32::from(!refused.contains("no room for another process") || !refused.contains("TasksMax"))
         });
         assert!(wait_for_children(&[child.unwrap()]));
+    }
+
+    #[test]
+    fn a_fork_that_is_refused_for_want_of_memory_is_not_blamed_on_a_limit_of_processes() {
+        let refused = |code| refused_fork(std::io::Error::from_raw_os_error(code)).to_string();
+        assert!(refused(libc::EAGAIN).contains("limit of processes"), "{}", refused(libc::EAGAIN));
+        assert!(refused(libc::ENOMEM).starts_with("fork failed: Cannot allocate memory"), "{}", refused(libc::ENOMEM));
     }
 
     #[test]

@@ -65,11 +65,10 @@ fn fraction_done(snapshot: &Snapshot, first_return: Option<f64>) -> f64 {
     steps.max(time).max(score).clamp(0.0, 1.0)
 }
 
-/// Seconds until the step limit or the time limit, whichever is nearer, at the pace that the line shows: the mean of the
-/// whole training has random first steps in it, which take next to no time. The pace of evaluation returns cannot be
-/// extrapolated.
+/// Seconds until the step limit or the time limit, whichever is nearer, at the pace since learning began. The pace of
+/// evaluation returns cannot be extrapolated.
 fn seconds_left(snapshot: &Snapshot) -> Option<f64> {
-    let pace = snapshot.env_steps_per_s;
+    let pace = snapshot.env_steps_per_s_of_learning;
     let steps_left = snapshot.stop_env_steps.saturating_sub(snapshot.env_steps) as f64;
     let by_steps = (pace > 0.0 && snapshot.stop_env_steps > 0).then(|| steps_left / pace);
     let by_time = snapshot.stop_wall_s.map(|stop| (stop - snapshot.wall_s).max(0.0));
@@ -170,6 +169,7 @@ mod tests {
             env_steps: 212_480,
             stop_env_steps: 500_000,
             env_steps_per_s: 8421.0,
+            env_steps_per_s_of_learning: 8400.0,
             updates_per_s: 262.4,
             learned_per_s: 67_174.0,
             cores_used: 1.86,
@@ -263,7 +263,9 @@ mod tests {
     #[test]
     fn the_time_left_is_that_of_the_nearer_limit() {
         let left = seconds_left(&snapshot()).unwrap();
-        assert!((left - (500_000.0 - 212_480.0) / 8421.0).abs() < 1e-9, "at the pace of now, whatever the steps before it took");
+        assert!((left - (500_000.0 - 212_480.0) / 8400.0).abs() < 1e-9);
+        let evaluates = Snapshot { env_steps_per_s: 0.0, ..snapshot() };
+        assert_eq!(seconds_left(&evaluates), Some(left), "whatever is done at this moment");
         assert_eq!(seconds_left(&Snapshot { stop_wall_s: Some(30.0), ..snapshot() }), Some(5.0));
         assert_eq!(seconds_left(&Snapshot::default()), None);
     }

@@ -59,6 +59,10 @@ pub struct Snapshot {
     pub replay_capacity: u64,
     /// Environment steps per second since the last snapshot.
     pub env_steps_per_s: f64,
+    /// Environment steps per second since the first update in this life of the run, for the time left: random first steps take next to
+    /// no time, and in a single moment there may be an evaluation alone, or updates alone. 0 before that update.
+    #[serde(skip)]
+    pub env_steps_per_s_of_learning: f64,
     /// Updates per second since the last snapshot.
     pub updates_per_s: f64,
     /// `learned` per second since the last snapshot: the update frame rate, updates times their batch.

@@ -1,6 +1,7 @@
 //! Whole runs on environments in Python: they train. A fault of an environment takes down only its actor, is reported with the place in
 //! the user's file, and ends the run if it happens again and again.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
@@ -8,9 +9,10 @@ use serde_json::Value;
 use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::environments::{ActionArrays, ActionSpace};
+use shoal::segment::processes::{Phase, Role};
 use shoal::telemetry::videos_in;
 
-use crate::support::programs::{self, SMALL, Supervised, number, said, start, start_preset, told};
+use crate::support::programs::{self, SMALL, Supervised, number, process_slot, said, start, start_preset, told};
 use crate::support::python;
 
 /// The settings of a run of the environment that fails as `how` says. It has no evaluator, which would also fail.
@@ -285,6 +287,21 @@ fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
 }
 
 #[test]
+fn an_evaluator_that_is_still_resetting_long_after_it_was_called_off_is_not_said_to_play_on_and_on() {
+    let mut run = start_faulty("reset slowly", "", &["evaluator.enabled=true", "evaluator.episodes=32"]);
+    run.wait_for_process("evaluator");
+    let segment = run.segment();
+    let evaluator = process_slot(&segment, Role::Evaluator, 0);
+    run.wait_until("the first evaluation", || evaluator.phase() == Some(Phase::Evaluate));
+    drop(segment);
+    run.end_by(Signal::SIGINT);
+    let log = run.log();
+    assert!(log.contains("evaluator 0, which was asked to leave, did not leave in time and was killed"), "{log}");
+    assert!(!log.contains("an episode may have gone on"), "{log}");
+    run.assert_nothing_left();
+}
+
+#[test]
 fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
     let mut run = start_faulty("crash in close", "", &["actor.count=0", "run.stop_env_steps=400"]);
     assert!(run.wait().success(), "{}", run.output());
@@ -317,12 +334,23 @@ fn a_synchronous_run_whose_environment_raised_once_goes_on_from_its_checkpoint_b
 #[test]
 fn a_run_that_has_diverged_is_offered_nothing_to_go_on_from() {
     let python_path = format!("environment.python_path={}", python::folder().display());
-    // The squared gradient of the first update is beyond all floats.
-    let rewarded = ["environment.id=python:shapes:Rewarded", &python_path, r#"environment.keyword_arguments={"reward": 1e30}"#];
-    let mut run = start(&[&rewarded[..], &["algorithm.loss=mse", "actor.count=0", "evaluator.enabled=false"]].concat());
-    assert_eq!(run.wait().code(), Some(1));
-    let reason = run.record()["finished"]["reason"].to_string();
-    assert!(reason.contains("failed: synchronous trainer 0 failed: the gradient of update 1 is not finite"), "{reason}");
+    // The squared gradient of the first reward is beyond all floats. Hundreds of updates come before it.
+    let rewarded = r#"environment.keyword_arguments={"reward": 1e30, "free": 8000}"#;
+    let task = ["environment.id=python:shapes:Rewarded", &python_path, rewarded, "actor.environments=1", "algorithm.loss=mse"];
+    let kinds = [(&["actor.count=0"][..], "synchronous trainer 0"), (&["actor.count=1", "checkpoint.interval_s=600"], "learner 0")];
+    for (kind, learner) in kinds {
+        let mut run = start(&[&task[..], kind, &["evaluator.enabled=false"]].concat());
+        assert_eq!(run.wait().code(), Some(1));
+        let record = run.record();
+        let reason = record["finished"]["reason"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("failed: {learner} failed: the gradient of update ")), "{reason}");
+        let updates = number(&record["finished"]["summary"], "updates");
+        assert!(updates > 0, "without updates there would be no last checkpoint, whatever had ended the run");
+        assert_eq!(run.checkpoints(), Vec::<PathBuf>::new());
+        let output = run.output();
+        assert!(!output.lines().any(|line| line.starts_with("go on ")), "{output}");
+        run.assert_nothing_left();
+    }
 }
 
 #[test]
@@ -353,6 +381,9 @@ fn an_environment_that_exits_ends_the_run_with_what_is_known() {
     assert!(closing.contains("SystemExit: no longer") && closing.contains("faulty.py\", line "), "{closing}");
     let closing = failure_of(start_faulty("exit at once", "", &[]));
     assert!(closing.contains("actor 0 exited with code 7 (3 times"), "{closing}");
+    // By this code a learner says that training has diverged, and what it learned is of no use.
+    let closing = failure_of(start_faulty("exit at once", r#", "code": 102"#, &[]));
+    assert!(closing.contains("gave up: actor 0 exited with code 102 (3 times"), "{closing}");
     // Nobody but the actor itself knows when its work is done.
     let closing = failure_of(start_faulty("exit well at once", "", &[]));
     assert!(closing.contains("actor 0 exited with code 0 (3 times"), "{closing}");

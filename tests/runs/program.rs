@@ -400,8 +400,8 @@ fn a_run_that_is_over_is_told_where_it_would_go_on_and_what_it_cannot_change() {
     assert!(plan.contains("goes on from checkpoint ") && plan.contains(&format!("runs/{}\n", own.display())), "{plan}");
     let anew = shoal(&with_changes(&["train", "CartPole-v1", "--check"], &[SHORT, &["run.resume=auto"]].concat()));
     assert!(anew.contains("no run called cartpole_dqn-seed1 waits to go on: a new one begins"), "{anew}");
-    let ended = format!("{} has ended (step limit): a new run begins, and `resume` goes on with that one", own.display());
-    assert!(anew.contains(&ended), "{anew}");
+    let ended = format!("{} has ended (step limit): a new run begins; `shoal inspect ", own.display());
+    assert!(anew.contains(&ended) && anew.contains("if it left a checkpoint, how to go on with it"), "{anew}");
     let refused = shoal(&["resume", "--set", "algorithm.name=ppo"]);
     assert!(refused.contains("cannot go on with another algorithm.name: ") && refused.lines().count() == 1, "{refused}");
     let typed = shoal(&["train", "runs/latest"]);

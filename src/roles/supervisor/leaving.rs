@@ -15,6 +15,11 @@ const EVALUATION_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a visualizer may take.
 const SHOWING_PATIENCE: Duration = Duration::from_millis(500);
 
+/// Whether the last weights are evaluated once training has ended for this `reason`.
+pub(super) fn is_evaluation_wanted(reason: &StopReason) -> bool {
+    !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit)
+}
+
 /// The time after the end of training.
 pub(super) struct Leaving {
     began: Instant,
@@ -26,7 +31,7 @@ pub(super) struct Leaving {
 impl Leaving {
     /// The time after training that ended at `now`.
     pub(super) fn new(reason: &StopReason, now: Instant) -> Self {
-        let evaluation_wanted = !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit);
+        let evaluation_wanted = is_evaluation_wanted(reason);
         let patience = if evaluation_wanted { EVALUATION_PATIENCE } else { LEAVING_PATIENCE };
         Self { began: now, deadline: now + LEAVING_PATIENCE, evaluation_deadline: now + patience, evaluation_wanted }
     }

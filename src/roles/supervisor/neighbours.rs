@@ -26,11 +26,12 @@ impl fmt::Display for Neighbour {
     }
 }
 
-/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. The files of
-/// the kernel are those below `root`.
+/// The runs in `registry` that have bound processes to cores, but for the one of the supervisor `own`. What the runs of other containers
+/// have bound cannot be seen: here their process ids are those of other programs. The files of the kernel are those below `root`.
 pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neighbour> {
     let living = registry.list().into_iter().filter(|entry| entry.state == Liveliness::Running);
-    let others = living.map(|entry| entry.record).filter(|record| record.identity.supervisor_pid != own);
+    let visible = living.map(|entry| entry.record).filter(|record| record.identity.is_of_these_namespaces());
+    let others = visible.filter(|record| record.identity.supervisor_pid != own);
     let bound = others.map(|record| {
         let pid = record.identity.supervisor_pid;
         Neighbour { pid, environment: record.environment, cores: cores_bound_by(root, pid) }
@@ -40,6 +41,7 @@ pub(super) fn neighbours(registry: &Registry, root: &Path, own: u32) -> Vec<Neig
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
     use std::process::{Child, Command};
 
     use super::*;
@@ -106,5 +108,20 @@ mod tests {
         }
         let found = neighbours(&registry, folder.path(), own.0.id());
         assert_eq!(found, [Neighbour { pid: bound.0.id(), environment: "CartPole-v1".into(), cores: BTreeSet::from([2]) }]);
+    }
+
+    #[test]
+    fn a_run_of_another_container_is_not_looked_up_among_the_processes_of_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(folder.path().join("shoal")).unwrap();
+        let segment = Segment::of_sizes(SegmentSizes::of_rows(1, 64));
+        let of_its_id = Living::start();
+        let pid = of_its_id.0.id();
+        let identity = Identity { pid_namespace: segment.identity().pid_namespace ^ 1, ..segment.identity().clone() };
+        announce(&registry, identity, pid);
+        bind(folder.path(), pid, pid + 4_000_000, "2");
+        let _listener = UnixListener::bind(registry.socket_path(pid)).unwrap();
+        assert_eq!(registry.find(pid).unwrap().state, Liveliness::Running);
+        assert_eq!(neighbours(&registry, folder.path(), 0), []);
     }
 }

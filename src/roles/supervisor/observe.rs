@@ -29,6 +29,8 @@ pub(super) struct Observer {
     started: Instant,
     /// Seconds and effort at the last look before the first step in this life of the run.
     training_began: Option<(f64, Effort)>,
+    /// Seconds and environment steps at the first look after the first update in this life of the run.
+    learning_began: Option<(f64, u64)>,
     /// Seconds of training in earlier lives of the run.
     earlier_training_s: f64,
     /// Environment steps in earlier lives of the run.
@@ -52,6 +54,7 @@ impl Observer {
         Self {
             started,
             training_began: None,
+            learning_began: None,
             earlier_training_s: 0.0,
             earlier_steps: 0,
             earlier_products: 0,
@@ -155,6 +158,7 @@ impl Observer {
             machine_time: MachineTime::now() - self.machine_time_before,
             products: total(Counter::Products).saturating_sub(self.earlier_products),
         };
+        let updates = control.updates().load(Ordering::Relaxed);
         let (training_s, effort_in_training) = self.in_training(control.run_state(), env_steps, wall_s, effort);
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
@@ -168,7 +172,7 @@ impl Observer {
             stop_env_steps: config.run.stop_env_steps,
             stop_wall_s: config.run.stop_wall_s,
             episodes: total(Counter::Episodes),
-            updates: control.updates().load(Ordering::Relaxed),
+            updates,
             inserted,
             sampled: control.sampled().load(Ordering::Relaxed),
             learned: total(Counter::Learned),
@@ -178,6 +182,7 @@ impl Observer {
             replayed_fragments: total(Counter::ReplayedRows),
             replay_size: inserted.min(capacity),
             replay_capacity: capacity,
+            env_steps_per_s_of_learning: self.pace_of_learning(env_steps, updates, wall_s),
             train_return_mean: training.map(|training| training.return_mean),
             train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
@@ -215,6 +220,15 @@ impl Observer {
             Some((began_s, before)) if state == RunState::Running => (self.earlier_training_s + wall_s - began_s, effort - before),
             _ => (self.last.training_s, self.last.effort_in_training),
         }
+    }
+
+    /// Environment steps per second since the first update in this life of the run.
+    fn pace_of_learning(&mut self, env_steps: u64, updates: u64, wall_s: f64) -> f64 {
+        if updates <= self.last.earlier_updates {
+            return 0.0;
+        }
+        let (began_s, before) = *self.learning_began.get_or_insert((wall_s, env_steps));
+        if wall_s > began_s { env_steps.saturating_sub(before) as f64 / (wall_s - began_s) } else { 0.0 }
     }
 
     fn training_score(&self) -> Option<TrainingScore> {
@@ -353,6 +367,28 @@ mod tests {
         assert_eq!(look(RunState::Running, 10, 500), (1_500, 500));
         assert_eq!(look(RunState::Running, 20, 300), (1_800, 800));
         assert_eq!(look(RunState::Stopping, 20, 4_000), (5_800, 800));
+    }
+
+    #[test]
+    fn the_pace_of_learning_is_a_mean_since_the_first_update_in_this_life_of_the_run() {
+        let (config, segment, mut observer) = small_run();
+        let count = |env_steps: u64, updates: u64| {
+            segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+            segment.control().updates().store(updates, Ordering::Relaxed);
+        };
+        count(1_000_000, 300);
+        observer.resume(60.0, &Remembered::default(), &segment);
+        let mut look = |env_steps, updates| {
+            count(env_steps, updates);
+            let now = observer.snapshot(&segment, &config, 0);
+            (now.wall_s, now.env_steps_per_s_of_learning)
+        };
+        assert_eq!(look(1_005_000, 300).1, 0.0, "random first steps");
+        let (began_s, pace) = look(1_006_000, 301);
+        assert_eq!(pace, 0.0);
+        look(1_006_070, 320);
+        let (now_s, pace) = look(1_006_070, 340);
+        assert_eq!(pace, 70.0 / (now_s - began_s), "also while only updates are made");
     }
 
     #[test]

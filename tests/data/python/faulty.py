@@ -17,10 +17,10 @@ class Faulty(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"]}
 
-    def __init__(self, how, after=100, once=None, render_mode=None):
+    def __init__(self, how, after=100, once=None, code=7, render_mode=None):
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), numpy.float32)
         self.action_space = gymnasium.spaces.Discrete(2)
-        self.how, self.after, self.once, self.render_mode = how, after, once, render_mode
+        self.how, self.after, self.once, self.code, self.render_mode = how, after, once, code, render_mode
         self.steps = 0
         if how == "wander":
             os.chdir("/")
@@ -50,7 +50,7 @@ class Faulty(gymnasium.Env):
             elif self.how == "exit":
                 sys.exit("no longer")
             elif self.how == "exit at once":
-                os._exit(7)
+                os._exit(self.code)
             elif self.how == "exit well at once":
                 os._exit(0)
             elif self.how == "crash":

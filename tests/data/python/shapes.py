@@ -108,15 +108,16 @@ class ManyIndices(LaterIndices):
 
 
 class Rewarded(Shown):
-    """Every episode is one step, for which there is the `reward`. Observes so many numbers."""
+    """Every episode is one step, for which there is the `reward`, or nothing in the first `free` steps. Observes so many numbers."""
 
-    def __init__(self, reward, numbers=2):
-        self.reward = reward
+    def __init__(self, reward, numbers=2, free=0):
+        self.reward, self.free = reward, free
         self.observation_space = Box(-1.0, 1.0, (numbers,), numpy.float32)
         self.observation = numpy.zeros(numbers, numpy.float32)
 
     def step(self, action):
-        return self.observation, float(self.reward), True, False, {}
+        self.free -= 1
+        return self.observation, float(self.reward) if self.free < 0 else 0.0, True, False, {}
 
 
 class KeepsActions(Shown):

@@ -26,6 +26,7 @@ use crate::replay::Schema;
 use crate::run_name::RunName;
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentSizes};
+use crate::shell::word;
 use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
 
 /// A run that goes on.
@@ -102,8 +103,14 @@ impl Resumption {
         let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
         let record = RunFolder::open(&newest)?.record()?;
         if let Some(finished) = record.finished.as_ref().filter(|_| record.has_come_to_its_end()) {
-            let (folder, reason) = (newest.display(), finished.headline());
-            say(&format!("{folder} has ended ({reason}): a new run begins, and `resume` goes on with that one"));
+            // To go on beyond a limit takes an option that depends on the limit, and not every end leaves a checkpoint.
+            say(&format!(
+                "{} has ended ({}): a new run begins; `shoal inspect {}` shows what that one reached and, if it left a checkpoint, how to \
+                 go on with it",
+                newest.display(),
+                finished.headline(),
+                word(&newest)
+            ));
             return Ok(None);
         }
         // It was found in the folder of runs, however the path of that is spelled.

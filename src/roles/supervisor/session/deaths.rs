@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use super::super::leaving::is_evaluation_wanted;
 use super::super::slots::PlannedProcess;
 use super::super::watch::{Death, KillCause, STABLE_AFTER, has_made_progress, work_counted};
 use super::words::{loss, loss_at_end, why_evaluation_was_late, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, rebuild_sums, repair_beside};
+use crate::roles::environments;
 use crate::segment::control::RunState;
 use crate::segment::processes::Role;
+use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::StopReason;
 
@@ -21,6 +24,7 @@ struct Exit {
     planned: PlannedProcess,
     /// Whether the process failed by itself: nobody killed it.
     is_own_fault: bool,
+    /// Whether it learned, and that has diverged.
     has_diverged: bool,
     /// It had done all that it was for, and only closed its environments.
     was_closing: bool,
@@ -52,8 +56,7 @@ impl Session {
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
                 let mut lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
-                let has_no_limit = self.prepared.evaluation_limit_steps.is_none();
-                if role == Role::Evaluator && death.was_late() && !exit.was_closing && has_no_limit {
+                if role == Role::Evaluator && death.was_late() && !exit.was_closing && self.may_play_on_and_on() {
                     lost += &why_evaluation_was_late(self.config().evaluator.episode_limit_steps);
                 }
                 self.tell_without_replacement(&exit, was_dismissed, &lost);
@@ -77,6 +80,13 @@ impl Session {
             self.replace_or_give_up(index, exit, is_of_trial);
         }
         Ok(())
+    }
+
+    /// Whether the evaluation of the last weights may have been in an episode that does not end. One that was called off ends at its next
+    /// step, and what is not in Python says itself how it ends.
+    fn may_play_on_and_on(&self) -> bool {
+        let was_wanted = self.reason.as_ref().is_some_and(is_evaluation_wanted) && !system::stop_requested();
+        was_wanted && self.prepared.evaluation_limit_steps.is_none() && environments::request(self.config()).needs_python()
     }
 
     /// Say how a process died that nobody replaces, and what that cost; `was_dismissed` says whether it was asked to
@@ -109,7 +119,7 @@ impl Session {
         }
         let exit = Exit {
             is_own_fault,
-            has_diverged: death.ending.is_divergence(),
+            has_diverged: planned.role.learns() && death.ending.is_divergence(),
             was_closing,
             pid: death.pid.as_raw(),
             repaired,
