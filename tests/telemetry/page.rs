@@ -54,6 +54,7 @@ fn everything() -> Snapshot {
         replay_size: 1,
         replay_capacity: 1,
         env_steps_per_s: 1.0,
+        env_steps_per_s_of_learning: 1.0,
         updates_per_s: 1.0,
         learned: 1,
         learned_per_s: 1.0,
