@@ -1,10 +1,12 @@
-//! `docs/metrics.md` names everything that a run writes, and nothing else.
+//! `docs/metrics.md` names everything that a run writes, and nothing else; `docs/run-folder.md` does so for the results
+//! of several seeds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use shoal::config::Config;
 use shoal::metrics::Metric;
+use shoal::seeds::{Ended, Outcome, Report};
 use shoal::telemetry::{ActorTime, ByKind, Effort, LearnerTime, Metrics, Snapshot, StopReason, fault_of};
 use shoal::{algorithms, environments};
 use tempfile::tempdir;
@@ -97,10 +99,10 @@ fn everything() -> Snapshot {
     }
 }
 
-/// The names in the table below `heading`, each with a unit and a meaning.
-fn named_below(heading: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap();
-    let (_, section) = page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading}"));
+/// The names in the table below `heading` of a page, each with a unit and a meaning.
+fn named_below(page: &str, heading: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)).unwrap();
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading}"));
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
@@ -111,13 +113,13 @@ fn named_below(heading: &str) -> Vec<String> {
     .collect()
 }
 
-fn assert_named(heading: &str, written: impl IntoIterator<Item = String>) {
-    let (named, written) = (named_below(heading), written.into_iter().collect::<BTreeSet<_>>());
+fn assert_named(page: &str, heading: &str, written: impl IntoIterator<Item = String>) {
+    let (named, written) = (named_below(page, heading), written.into_iter().collect::<BTreeSet<_>>());
     let set: BTreeSet<String> = named.iter().cloned().collect();
     assert_eq!(set.len(), named.len(), "a name stands twice below {heading}");
     let missing: Vec<_> = written.difference(&set).collect();
     let invented: Vec<_> = set.difference(&written).collect();
-    assert!(missing.is_empty() && invented.is_empty(), "{heading} in docs/metrics.md lacks {missing:?} and invents {invented:?}");
+    assert!(missing.is_empty() && invented.is_empty(), "{heading} in docs/{page} lacks {missing:?} and invents {invented:?}");
 }
 
 #[test]
@@ -128,15 +130,24 @@ fn the_page_of_metrics_names_everything_that_is_written_and_nothing_else() {
     sinks.evaluation(&evaluation(1, &[1.0, 2.0]));
     sinks.evaluation(&confirmation(1, &[1.0, 2.0]));
     let keys = |path: &Path| json_lines(path)[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_named("`metrics.jsonl`", keys(&sinks.folder().metrics()));
-    assert_named("`evaluations.jsonl`", keys(&sinks.folder().evaluations()));
+    assert_named("metrics.md", "`metrics.jsonl`", keys(&sinks.folder().metrics()));
+    assert_named("metrics.md", "`evaluations.jsonl`", keys(&sinks.folder().evaluations()));
     // The first two events are the file's version and the hyper-parameters.
     let events = read_events(&sinks.folder().events());
-    assert_named("TensorBoard", events[2..].iter().flat_map(|event| scalars(event).into_keys().map(String::from).collect::<Vec<_>>()));
+    let tags = events[2..].iter().flat_map(|event| scalars(event).into_keys().map(String::from).collect::<Vec<_>>());
+    assert_named("metrics.md", "TensorBoard", tags);
     let folder = sinks.folder().clone();
     sinks.finish(StopReason::Interrupted, &everything());
     let summary = folder.record().unwrap().finished.unwrap().summary;
-    assert_named("`run.json`", summary.as_object().unwrap().keys().cloned());
+    assert_named("metrics.md", "`run.json`", summary.as_object().unwrap().keys().cloned());
+}
+
+#[test]
+fn the_page_of_the_run_folder_names_every_key_of_a_seed_and_nothing_else() {
+    let folder = tempdir().unwrap();
+    Report::read(folder.path(), &[Ended { seed: 1, outcome: Outcome::Succeeded }]).write("page").unwrap();
+    let table: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.path().join("seeds.json")).unwrap()).unwrap();
+    assert_named("run-folder.md", "`seeds.json`", table["seeds"][0].as_object().unwrap().keys().cloned());
 }
 
 #[test]
