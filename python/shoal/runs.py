@@ -230,10 +230,10 @@ class Run:
             import matplotlib.pyplot as plt
 
             axes = plt.subplots()[1]
-        trained = [(line["env_steps"], line.get("train_return_mean")) for line in self.metrics()]
+        trained = [(line["env_steps"], line.get("train_return_mean")) for line in _once(self.metrics())]
         # Good weights alone are confirmed, which would bend the curve.
         routine = [line for line in self.evaluations() if line["kind"] == "routine"]
-        evaluated = [(line["env_steps"], line["return_mean"]) for line in routine]
+        evaluated = [(line["env_steps"], line["return_mean"]) for line in _once(routine)]
         for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
             known = [point for point in points if point[1] is not None]
             if known:
@@ -487,6 +487,16 @@ class Metrics:
 def _lines(path):
     """The complete lines of a file that may be missing, or being written, each as a dictionary."""
     return [json.loads(text) for text in _texts(path)]
+
+
+def _once(lines):
+    """`lines` without those of steps that the run took again when it was resumed from an earlier checkpoint."""
+    kept = []
+    for line in lines:
+        while kept and kept[-1]["env_steps"] > line["env_steps"]:
+            kept.pop()
+        kept.append(line)
+    return kept
 
 
 def _texts(path):
