@@ -281,6 +281,10 @@ class _OwnRun(Run):
             self.stop()
             raise
 
+    def __reduce__(self) -> tuple[type[Run], tuple[Path]]:
+        """What another process gets, or a copy: a run that it has not started itself."""
+        return Run, (self.folder,)
+
     @property
     def pid(self) -> int:
         return self._process.pid

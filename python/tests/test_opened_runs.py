@@ -1,6 +1,7 @@
 """Runs that this process has not started: `shoal.Run(folder)`."""
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,13 @@ def test_a_run_that_the_command_has_trained_is_found_by_its_folder(folder):
         shoal.Run("runs")
     with pytest.raises(shoal.RunError, match="absent"):
         shoal.Run("absent")
+
+
+def test_a_run_that_is_sent_to_another_process_is_the_one_in_its_folder_there(folder):
+    own = shoal.train("cartpole_dqn", run={"stop_env_steps": 2000}, quiet=True)
+    sent = pickle.loads(pickle.dumps(own))
+    assert type(sent) is shoal.Run
+    assert (sent.folder, sent.summary) == (own.folder.resolve(), own.summary)
 
 
 def test_metrics_are_counted_without_being_parsed_and_an_item_without_the_others(tmp_path):
