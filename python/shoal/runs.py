@@ -112,7 +112,14 @@ class Run:
         self.folder = _native.found_folder(folder)
 
     def __repr__(self) -> str:
-        state = "running" if self.is_running else f"ended: {self.reason}"
+        try:
+            if self.is_running:
+                state = "running"
+            else:
+                state = f"ended: {reason}" if (reason := self.reason) else "killed"
+        except OSError as error:
+            # The folder may be gone, and notebooks and debuggers still show the run.
+            state = error.strerror
         return f"<shoal.Run {self.folder} ({state})>"
 
     @property

@@ -112,6 +112,15 @@ def test_a_run_whose_supervisor_was_killed_neither_goes_on_nor_has_ended(started
         with pytest.raises(shoal.RunError, match="killed"):
             ask()
     assert not found.is_running and found.reason is None
+    assert repr(found).endswith("(killed)>")
+
+
+def test_a_run_whose_folder_was_removed_is_shown_all_the_same(folder):
+    assert run(*PRESET, "run.stop_env_steps=2000").returncode == 0
+    found = shoal.Run()
+    assert repr(found).endswith("(ended: step limit)>")
+    shutil.rmtree(found.folder)
+    assert repr(found).endswith("(No such file or directory)>")
 
 
 def test_a_copy_of_a_folder_stops_no_run(started):
