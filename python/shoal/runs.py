@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import pty
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._configuration import changes_of, command_line, in_python
+from ._configuration import changes_of, command_line, in_python, too_long
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -418,6 +419,10 @@ def _begun(command, quiet):
         return _OwnRun(command, quiet)
     except RunError as error:
         raise RunError(in_python(str(error), command)) from None
+    except OSError as error:
+        if error.errno != errno.E2BIG:
+            raise
+        raise TypeError(too_long(command)) from None
 
 
 def _refuse_in_a_run():
