@@ -60,10 +60,14 @@ def start(
     When this process ends, however that happens, the run ends in good order.
     """
     _refuse_in_a_run()
+    given = {key: value for key, value in (("seed", seed), ("name", name)) if value is not None}
+    table = tables.get("run")
+    for key in given:
+        if isinstance(table, Mapping) and key in table:
+            raise TypeError(f"{key}={given[key]!r} and run={{{key!r}: {table[key]!r}}} both set run.{key}: give one")
     arguments, written = command_line(config, algorithm, tables)
-    for option, value in (("--seed", seed), ("--name", name)):
-        # In one word: a value that begins with a dash would be taken for an option.
-        arguments += [] if value is None else [f"{option}={value}"]
+    # In one word: a value that begins with a dash would be taken for an option.
+    arguments += [f"--{key}={value}" for key, value in given.items()]
     try:
         return _begun(["train", *arguments], quiet)
     except RunError as error:

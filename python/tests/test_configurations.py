@@ -20,3 +20,12 @@ def test_an_array_too_long_for_a_command_line_is_refused_by_its_name_and_taken_i
         shoal.train("cartpole_dqn", environment=environment, quiet=True)
     tables = {"environment": environment, "algorithm": ALGORITHM, "run": SHORT}
     assert shoal.train(tables, quiet=True).reason == "step limit"
+
+
+@pytest.mark.parametrize(("key", "values"), [("seed", (1, 3)), ("name", ("one", "three"))])
+def test_a_key_of_a_run_that_is_given_twice_is_refused_in_words_of_python(folder, key, values):
+    given, in_table = values
+    words = f"^{key}={given!r} and run={{{key!r}: {in_table!r}}} both set run.{key}: give one$"
+    with pytest.raises(TypeError, match=words):
+        shoal.train("cartpole_dqn", run={key: in_table}, quiet=True, **{key: given})
+    assert not list(folder.glob("runs"))
