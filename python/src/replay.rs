@@ -78,14 +78,13 @@ fn released<T: Send>(
     timeout: Option<f64>,
     work: impl FnOnce(Patience<'_>) -> Result<T, ReplayError> + Send,
 ) -> PyResult<T> {
-    let timeout = match timeout.map(Duration::try_from_secs_f64) {
-        Some(Err(_)) => {
-            let seconds = timeout.unwrap_or_default();
-            return Err(PyValueError::new_err(format!("timeout is {seconds}; it must be a number of seconds of at least 0, or None")));
-        }
-        Some(Ok(timeout)) => Some(timeout),
-        None => None,
-    };
+    if let Some(seconds) = timeout
+        && (seconds.is_nan() || seconds < 0.0)
+    {
+        return Err(PyValueError::new_err(format!("timeout is {seconds}; it must be a number of seconds of at least 0, or None")));
+    }
+    // What is too long for a duration, such as infinity, has no end.
+    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let mut signal = None;
     let result = py.detach(|| {
         let mut go_on = || Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok();
