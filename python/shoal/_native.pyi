@@ -56,7 +56,10 @@ class Replay:
         frame_capacity: int | None = None,
         seed: int | None = None,
     ) -> Self:
-        """`beta` may be `(start, end, samples)`: linear from `start` to `end` over that many sampled transitions.
+        """`participants` is for a shared replay: so many processes may add to it, and so many may draw from it. It is at
+        most 256, and less than `capacity`.
+
+        `beta` may be `(start, end, samples)`: linear from `start` to `end` over that many sampled transitions.
 
         A priority given to `add` or `update_priorities` is an error `e >= 0`. The sum tree holds
         `(e + epsilon) ** alpha`.
