@@ -1,4 +1,4 @@
-"""Deep reinforcement learning that uses a whole Linux machine, and prioritized replay that any number of processes share.
+"""Deep reinforcement learning that uses a whole Linux machine, and prioritized replay that processes share.
 
 Its modules are imported at their first use, so the command `shoal` needs no NumPy.
 """

@@ -1,4 +1,4 @@
-"""Deep reinforcement learning that uses a whole Linux machine, and prioritized replay that any number of processes share."""
+"""Deep reinforcement learning that uses a whole Linux machine, and prioritized replay that processes share."""
 
 from ._native import Batch as Batch
 from ._native import Replay as Replay

@@ -38,6 +38,19 @@ def in_python(error, arguments):
     return error
 
 
+def too_long(arguments):
+    """What to say of the command line `arguments` if it is too long for Linux to start a program with it."""
+    longest = max(arguments, key=len)
+    path, _, _ = longest.partition("=")
+    # What Linux takes: 32 pages for one argument.
+    most_bytes = 32 * os.sysconf("SC_PAGE_SIZE")
+    return (
+        f"{_keyword(f'{path}=...')} is {len(os.fsencode(longest)):,} bytes long as text, and a command line takes "
+        f"{most_bytes:,} bytes of one value and {os.sysconf('SC_ARG_MAX'):,} in all: give the configuration as a "
+        "dictionary with this value in it, or let the environment read the value from a file"
+    )
+
+
 def _keyword(change):
     """A change of a key, `learner.batch_size=64`, as a keyword: `learner={"batch_size": 64}`."""
     path, _, value = change.partition("=")

@@ -19,14 +19,22 @@ class Batch(Mapping[str, NDArray[Any]]):
     The first axis of every array is `batch_size` long.
     """
 
-    indices: NDArray[np.int64]
-    """Slot of each transition."""
-    generations: NDArray[np.int64]
-    """How often that slot had been written: slot and generation together identify a transition."""
-    weights: NDArray[np.float32]
-    """Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones if sampling is uniform."""
-    batch_size: int
-    """Number of transitions."""
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Slot of each transition."""
+
+    @property
+    def generations(self) -> NDArray[np.int64]:
+        """How often that slot had been written: slot and generation together identify a transition."""
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Importance weights `(N P(i)) ^ -beta`, divided by the largest of the batch; ones if sampling is uniform."""
+
+    @property
+    def batch_size(self) -> int:
+        """Number of transitions."""
+
     def __getitem__(self, name: str, /) -> NDArray[Any]: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
@@ -56,7 +64,10 @@ class Replay:
         frame_capacity: int | None = None,
         seed: int | None = None,
     ) -> Self:
-        """`beta` may be `(start, end, samples)`: linear from `start` to `end` over that many sampled transitions.
+        """`participants` is for a shared replay: so many processes may add to it, and so many may draw from it. It is
+        at most 256, and less than `capacity`.
+
+        `beta` may be `(start, end, samples)`: linear from `start` to `end` over that many sampled transitions.
 
         A priority given to `add` or `update_priorities` is an error `e >= 0`. The sum tree holds
         `(e + epsilon) ** alpha`.
@@ -87,30 +98,50 @@ class Replay:
         private then, but fewer if it has too few slots.
         """
 
-    name: str | None
-    """The name by which other processes `open` it; `None` for a private replay."""
-    capacity: int
-    fields: dict[str, Field | Frames]
-    n_step: NStep | None
-    """How added steps become transitions; `None` if transitions themselves are added."""
-    prioritized: bool
-    alpha: float
-    beta: float
-    """The current exponent of the importance weights."""
-    max_priority: float
-    """The largest error so far, at least one. A transition that is added without a priority gets it."""
-    total_priority: float
-    inserted: int
-    """Number of transitions that all processes have added."""
-    sampled: int
-    """Number of transitions that all processes have drawn."""
-    saturated_priorities: int
-    """Number of priorities, given by all processes, that exceeded the largest that the tree can hold and count as that.
+    @property
+    def name(self) -> str | None:
+        """The name by which other processes `open` it; `None` for a private replay."""
 
-    The largest is `(error + epsilon) ** alpha` = 524,288.
-    """
-    nbytes: int
-    """Size of its memory in bytes."""
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def fields(self) -> dict[str, Field | Frames]: ...
+    @property
+    def n_step(self) -> NStep | None:
+        """How added steps become transitions; `None` if transitions themselves are added."""
+
+    @property
+    def prioritized(self) -> bool: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def beta(self) -> float:
+        """The current exponent of the importance weights."""
+
+    @property
+    def max_priority(self) -> float:
+        """The largest error so far, at least one. A transition that is added without a priority gets it."""
+
+    @property
+    def total_priority(self) -> float: ...
+    @property
+    def inserted(self) -> int:
+        """Number of transitions that all processes have added."""
+
+    @property
+    def sampled(self) -> int:
+        """Number of transitions that all processes have drawn."""
+
+    @property
+    def saturated_priorities(self) -> int:
+        """Number of priorities, given by all processes, that exceeded the largest that the tree can hold.
+
+        They count as that: `(error + epsilon) ** alpha` = 524,288.
+        """
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its memory in bytes."""
 
     def __len__(self) -> int: ...
     def add(
@@ -261,6 +292,7 @@ def statistics(returns: list[float]) -> tuple[float | None, float | None, float 
 
 @final
 class Policy:
-    facts: dict[str, Any]
+    @property
+    def facts(self) -> dict[str, Any]: ...
     def __new__(cls, path: PathLike[str], last: bool, seed: int) -> Self: ...
     def choose(self, observations: NDArray[Any], explores: bool) -> NDArray[Any]: ...

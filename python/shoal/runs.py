@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import pty
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._configuration import changes_of, command_line, in_python
+from ._configuration import changes_of, command_line, in_python, too_long
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -59,10 +60,14 @@ def start(
     When this process ends, however that happens, the run ends in good order.
     """
     _refuse_in_a_run()
+    given = {key: value for key, value in (("seed", seed), ("name", name)) if value is not None}
+    table = tables.get("run")
+    for key in given:
+        if isinstance(table, Mapping) and key in table:
+            raise TypeError(f"{key}={given[key]!r} and run={{{key!r}: {table[key]!r}}} both set run.{key}: give one")
     arguments, written = command_line(config, algorithm, tables)
-    for option, value in (("--seed", seed), ("--name", name)):
-        # In one word: a value that begins with a dash would be taken for an option.
-        arguments += [] if value is None else [f"{option}={value}"]
+    # In one word: a value that begins with a dash would be taken for an option.
+    arguments += [f"--{key}={value}" for key, value in given.items()]
     try:
         return _begun(["train", *arguments], quiet)
     except RunError as error:
@@ -112,7 +117,14 @@ class Run:
         self.folder = _native.found_folder(folder)
 
     def __repr__(self) -> str:
-        state = "running" if self.is_running else f"ended: {self.reason}"
+        try:
+            if self.is_running:
+                state = "running"
+            else:
+                state = f"ended: {reason}" if (reason := self.reason) else "killed"
+        except OSError as error:
+            # The folder may be gone, and notebooks and debuggers still show the run.
+            state = error.strerror
         return f"<shoal.Run {self.folder} ({state})>"
 
     @property
@@ -230,10 +242,10 @@ class Run:
             import matplotlib.pyplot as plt
 
             axes = plt.subplots()[1]
-        trained = [(line["env_steps"], line.get("train_return_mean")) for line in self.metrics()]
+        trained = [(line["env_steps"], line.get("train_return_mean")) for line in _once(self.metrics())]
         # Good weights alone are confirmed, which would bend the curve.
         routine = [line for line in self.evaluations() if line["kind"] == "routine"]
-        evaluated = [(line["env_steps"], line["return_mean"]) for line in routine]
+        evaluated = [(line["env_steps"], line["return_mean"]) for line in _once(routine)]
         for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
             known = [point for point in points if point[1] is not None]
             if known:
@@ -280,6 +292,10 @@ class _OwnRun(Run):
         except BaseException:
             self.stop()
             raise
+
+    def __reduce__(self) -> tuple[type[Run], tuple[Path]]:
+        """What another process gets, or a copy: a run that it has not started itself."""
+        return Run, (self.folder,)
 
     @property
     def pid(self) -> int:
@@ -407,6 +423,10 @@ def _begun(command, quiet):
         return _OwnRun(command, quiet)
     except RunError as error:
         raise RunError(in_python(str(error), command)) from None
+    except OSError as error:
+        if error.errno != errno.E2BIG:
+            raise
+        raise TypeError(too_long(command)) from None
 
 
 def _refuse_in_a_run():
@@ -487,6 +507,16 @@ class Metrics:
 def _lines(path):
     """The complete lines of a file that may be missing, or being written, each as a dictionary."""
     return [json.loads(text) for text in _texts(path)]
+
+
+def _once(lines):
+    """`lines` without those of steps that the run took again when it was resumed from an earlier checkpoint."""
+    kept = []
+    for line in lines:
+        while kept and kept[-1]["env_steps"] > line["env_steps"]:
+            kept.pop()
+        kept.append(line)
+    return kept
 
 
 def _texts(path):

@@ -68,8 +68,12 @@ fn named_by<'py>(batch: &Batch, numbers: &Bound<'py, PyArray1<i64>>, what: &str)
     flat(numbers, Element::I64, what)
 }
 
-fn participant_count(count: &Bound<'_, PyAny>) -> PyResult<usize> {
-    whole(count, "participants", 1, MAX_PARTICIPANTS)
+/// How many processes the caller wants to share the replay; an error if nobody shares it.
+fn participant_count(count: Option<&Bound<'_, PyAny>>, shared: bool) -> PyResult<Option<usize>> {
+    if count.is_some() && !shared {
+        return Err(PyValueError::new_err("participants is given, and the replay is private; give shared=True too"));
+    }
+    count.map(|count| whole(count, "participants", 1, MAX_PARTICIPANTS)).transpose()
 }
 
 /// Run `work` with the interpreter's lock released, letting Ctrl+C through while it waits.
@@ -78,14 +82,13 @@ fn released<T: Send>(
     timeout: Option<f64>,
     work: impl FnOnce(Patience<'_>) -> Result<T, ReplayError> + Send,
 ) -> PyResult<T> {
-    let timeout = match timeout.map(Duration::try_from_secs_f64) {
-        Some(Err(_)) => {
-            let seconds = timeout.unwrap_or_default();
-            return Err(PyValueError::new_err(format!("timeout is {seconds}; it must be a number of seconds of at least 0, or None")));
-        }
-        Some(Ok(timeout)) => Some(timeout),
-        None => None,
-    };
+    if let Some(seconds) = timeout
+        && (seconds.is_nan() || seconds < 0.0)
+    {
+        return Err(PyValueError::new_err(format!("timeout is {seconds}; it must be a number of seconds of at least 0, or None")));
+    }
+    // What is too long for a duration, such as infinity, has no end.
+    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let mut signal = None;
     let result = py.detach(|| {
         let mut go_on = || Python::attach(|py| py.check_signals()).map_err(|error| signal = Some(error)).is_ok();
@@ -121,7 +124,7 @@ impl Replay {
         seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let capacity = whole(capacity, "capacity", 2, MAX_CAPACITY)?;
-        let participants = participants.map_or(Ok(DEFAULT_PARTICIPANTS), participant_count)?;
+        let participants = participant_count(participants, shared)?;
         let frame_capacity = frame_capacity.map(|count| whole(count, "frame_capacity", 1, MAX_CAPACITY)).transpose()?;
         let fields = options::fields(fields)?;
         let (min_size, samples_per_insert, error_band) = options::limiter(rate_limiter)?;
@@ -136,7 +139,7 @@ impl Replay {
             min_size,
             samples_per_insert,
             error_band,
-            participants: if shared { participants } else { 1 },
+            participants: if shared { participants.unwrap_or(DEFAULT_PARTICIPANTS) } else { 1 },
             frames: options::frames(&fields, capacity, frame_capacity, steps.as_ref().map_or(1, |steps| steps.n))?,
             fields,
             steps,
@@ -170,7 +173,7 @@ impl Replay {
         participants: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let participants = participants.map(participant_count).transpose()?;
+        let participants = participant_count(participants, shared)?;
         let seed = seed.map(seed_of).transpose()?;
         let loaded = py.detach(|| ReplayHandle::load(&path, shared, participants, seed));
         Self::of(py, loaded)

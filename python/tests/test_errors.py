@@ -250,6 +250,7 @@ def test_a_missing_field_is_named(filled):
         ({"frame_capacity": 100}, "frame_capacity"),
         ({"shared": True, "participants": 0}, "participants"),
         ({"shared": True, "participants": -1}, "participants is -1; it must be between 1 and 256"),
+        ({"participants": 20}, "participants is given, and the replay is private; give shared=True too"),
         ({"rate_limiter": shoal.RateLimiter(10, samples_per_insert=-1.0)}, "samples_per_insert"),
         ({"n_step": shoal.NStep(3, reward="gain", terminated="terminated", truncated=None)}, "`gain`"),
         ({"n_step": shoal.NStep(0, terminated="terminated", truncated=None)}, "n_step.n"),

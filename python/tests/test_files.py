@@ -69,6 +69,11 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(saved, tmp_path)
     assert os.listdir(tmp_path) == ["replay"]
 
 
+def test_a_number_of_participants_is_refused_for_a_private_replay(saved):
+    with pytest.raises(ValueError, match="participants is given, and the replay is private"):
+        shoal.Replay.load(saved[1], participants=3)
+
+
 def test_a_missing_file_or_folder_is_named(tmp_path, replay):
     with pytest.raises(FileNotFoundError, match="missing"):
         shoal.Replay.load(tmp_path / "missing")

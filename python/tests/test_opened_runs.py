@@ -1,6 +1,7 @@
 """Runs that this process has not started: `shoal.Run(folder)`."""
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,13 @@ def test_a_run_that_the_command_has_trained_is_found_by_its_folder(folder):
         shoal.Run("runs")
     with pytest.raises(shoal.RunError, match="absent"):
         shoal.Run("absent")
+
+
+def test_a_run_that_is_sent_to_another_process_is_the_one_in_its_folder_there(folder):
+    own = shoal.train("cartpole_dqn", run={"stop_env_steps": 2000}, quiet=True)
+    sent = pickle.loads(pickle.dumps(own))
+    assert type(sent) is shoal.Run
+    assert (sent.folder, sent.summary) == (own.folder.resolve(), own.summary)
 
 
 def test_metrics_are_counted_without_being_parsed_and_an_item_without_the_others(tmp_path):
@@ -104,6 +112,15 @@ def test_a_run_whose_supervisor_was_killed_neither_goes_on_nor_has_ended(started
         with pytest.raises(shoal.RunError, match="killed"):
             ask()
     assert not found.is_running and found.reason is None
+    assert repr(found).endswith("(killed)>")
+
+
+def test_a_run_whose_folder_was_removed_is_shown_all_the_same(folder):
+    assert run(*PRESET, "run.stop_env_steps=2000").returncode == 0
+    found = shoal.Run()
+    assert repr(found).endswith("(ended: step limit)>")
+    shutil.rmtree(found.folder)
+    assert repr(found).endswith("(No such file or directory)>")
 
 
 def test_a_copy_of_a_folder_stops_no_run(started):

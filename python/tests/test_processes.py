@@ -1,5 +1,6 @@
 """One replay in many processes, some of which are killed."""
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -9,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from command_line import wait_for
 from transitions import FIELDS, assert_whole, numbered
 
 import shoal
@@ -30,6 +32,14 @@ def add_until_killed(replay, ready):
     while True:
         for number in range(first, first + 10_000, 64):
             replay.add(numbered(number, 64))
+
+
+def add_until_stopped(replay, learner_has_left):
+    with replay:
+        with contextlib.suppress(shoal.StoppedError):
+            while True:
+                replay.add(numbered(0, 64))
+        assert learner_has_left.wait(60)
 
 
 def learn_until_killed(replay, ready):
@@ -90,6 +100,23 @@ def test_the_last_process_to_leave_removes_the_replay():
     gc.collect()
     with pytest.raises(FileNotFoundError):
         shoal.Replay.open(name)
+
+
+def test_feeders_end_when_the_learner_stops_the_replay_and_leave_nothing_if_they_close_it():
+    context = multiprocessing.get_context("fork")
+    replay, has_left = shoal.Replay(4096, FIELDS, shared=True), context.Event()
+    feeders = [context.Process(daemon=True, target=add_until_stopped, args=(replay, has_left)) for _ in range(2)]
+    for feeder in feeders:
+        feeder.start()
+    # No rate limiter makes them wait.
+    wait_for("rows of theirs", lambda: replay.inserted > 4096)
+    replay.stop()
+    replay.close()
+    has_left.set()
+    for feeder in feeders:
+        feeder.join(120)
+        assert feeder.exitcode == 0
+    assert not objects()
 
 
 def test_transitions_of_killed_processes_stay_and_the_others_go_on():

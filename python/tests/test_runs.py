@@ -45,11 +45,14 @@ def test_a_run_is_trained_and_tells_what_it_did(folder):
     assert run.summary["env_steps"] >= 2000 and "stopped" in run.text
 
 
-def test_a_plot_has_each_routine_evaluation_once_and_at_the_steps_of_its_weights(folder):
+def test_a_plot_has_routine_evaluations_alone_and_steps_that_were_taken_again_only_once(folder):
     run = shoal.train("cartpole_dqn", run=SHORT, quiet=True)
-    evaluations = [("routine", 400, 20.0), ("confirmation", 400, 25.0), ("routine", 1200, 90.0)]
+    # As if the run had been killed and resumed from the checkpoint at 700 steps.
+    evaluations = [("routine", 400, 20.0), ("confirmation", 400, 25.0), ("routine", 1200, 90.0), ("routine", 800, 50.0)]
     lines = (dict(zip(("kind", "env_steps", "return_mean"), line, strict=True)) for line in evaluations)
     (run.folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with (run.folder / "metrics.jsonl").open("a") as file:
+        file.write("".join(f'{{"env_steps": {steps}, "train_return_mean": 1.0}}\n' for steps in (700, 3000)))
     drawn = {}
 
     def plot(steps, returns, label, **_):
@@ -57,8 +60,9 @@ def test_a_plot_has_each_routine_evaluation_once_and_at_the_steps_of_its_weights
 
     axes = SimpleNamespace(plot=plot, set=lambda **_: None, legend=lambda: None)
     assert run.plot(axes) is axes
-    assert drawn["evaluation"] == ((400, 1200), (20.0, 90.0))
-    assert drawn["training"][0][-1] >= 2000
+    assert drawn["evaluation"] == ((400, 800), (20.0, 50.0))
+    steps = drawn["training"][0]
+    assert steps[-2:] == (700, 3000) and list(steps) == sorted(steps)
 
 
 def test_a_run_that_was_started_is_watched_and_stopped(folder):

@@ -1,5 +1,6 @@
 """Calls that can never go on are refused, and calls that wait can be released."""
 
+import math
 import multiprocessing
 import os
 import signal
@@ -53,6 +54,22 @@ def test_an_add_of_any_size_goes_in_once_the_sides_are_within_their_band():
         # A batch larger than the band, and larger than what was ever added.
         assert Call(lambda replay=replay: replay.sample(16_384)).ended_with() is None
         assert Call(lambda replay=replay: replay.add(numbered(0, 2000))).ended_with() is None
+
+
+@pytest.mark.parametrize("timeout", [1e20, math.inf])
+def test_an_infinite_or_very_long_timeout_is_taken(timeout):
+    replay = shoal.Replay(100, FIELDS, rate_limiter=IN_TURNS)
+    replay.add(numbered(0, 1), timeout=timeout)
+    assert_whole(replay.sample(1, timeout=timeout))
+
+
+@pytest.mark.parametrize("timeout", [math.nan, -1.0, -math.inf])
+def test_a_timeout_that_is_no_time_is_refused(timeout):
+    replay = shoal.Replay(100, FIELDS)
+    for call in (lambda: replay.add(numbered(0, 1), timeout=timeout), lambda: replay.sample(1, timeout=timeout)):
+        with pytest.raises(ValueError, match="timeout is .*; it must be a number of seconds of at least 0, or None"):
+            call()
+    assert len(replay) == 0
 
 
 def exit_status_of_feeder(replay):
