@@ -97,7 +97,7 @@ fn snapshot_scalars(snapshot: &Snapshot) -> Vec<(Cow<'static, str>, f64)> {
         ("rollout/episode_length_mean", snapshot.train_length_mean),
         ("rollout/epsilon", snapshot.epsilon),
         ("time/machine_busy_share", snapshot.machine_busy_share),
-        ("time/limit_share", snapshot.limit_share),
+        ("time/peak_share", snapshot.peak_share),
         ("time/gpu_busy_share", snapshot.gpu_busy_share),
         ("time/gpu_memory_bytes", snapshot.gpu_memory_bytes.map(|bytes| bytes as f64)),
         ("replay/beta", snapshot.beta),

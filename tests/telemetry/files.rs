@@ -173,7 +173,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         training_s: 20.0,
         learned: 320_000,
         effort_in_training: Effort { processor_s, machine_time, products: 5_000 },
-        products_limit_per_s: 1_000,
+        products_peak_per_s: 1_000,
         gpu_busy_share: Some(0.25),
         gpu_memory_bytes: Some(3 << 30),
         ..snapshot_at(25.0)
@@ -191,7 +191,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         "5,000 (250/s), 16k samples/s",
         "cores       1.50 used on average (learners 1.00, actors 0.40, evaluator 0.10; supervisor 0.05); the machine was 75 % busy\n",
         "25 % busy lately, 3.00 GiB of its memory taken",
-        "limit       networks computed 25.0 % of what the cores could\n",
+        "peak        networks computed 25.0 % of what the cores could\n",
         "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
         "learner-bound: actors waited 80 %",
     ] {

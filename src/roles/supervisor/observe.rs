@@ -84,7 +84,7 @@ impl Observer {
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
-        // The limit of the machine on which these were computed is not known any more.
+        // The peak of the machine on which these were computed is not known any more.
         self.earlier_products = segment.processes().total(Counter::Products);
         if let Some(newest) = remembered.newest {
             self.take_in_newest(newest);
@@ -198,7 +198,7 @@ impl Observer {
             supervisor_processor_s: processor_s.supervisor,
             effort,
             effort_in_training,
-            products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
+            products_peak_per_s: control.products_peak_per_s().load(Ordering::Relaxed),
             restarts,
             gpu_busy_share: gpus.map(|load| load.busy_share),
             gpu_memory_bytes: gpus.map(|load| load.memory_bytes),
@@ -449,12 +449,12 @@ mod tests {
         let first = observer.snapshot(&segment, &config, 0);
         assert!(first.wall_s > 0.0 && first.learned == 1_000_000);
         assert_eq!([first.env_steps_per_s, first.updates_per_s, first.learned_per_s, first.products_per_s], [0.0; 4]);
-        // Ten seconds later, at a limit that was measured on this machine.
+        // Ten seconds later, with a peak that was measured on this machine.
         let processor_s = ByKind { learners: 10.0, actors: 5.0, supervisor: 1.0, ..ByKind::default() };
         let effort_in_training = Effort { processor_s, products: 500, ..Effort::default() };
-        let later = Snapshot { training_s: 70.0, products_limit_per_s: 100, effort_in_training, ..first };
+        let later = Snapshot { training_s: 70.0, products_peak_per_s: 100, effort_in_training, ..first };
         let means = later.with_rates_of_training();
-        assert_eq!((means.products_per_s, means.limit_share, means.cores_used), (50.0, Some(0.5), 1.5));
+        assert_eq!((means.products_per_s, means.peak_share, means.cores_used), (50.0, Some(0.5), 1.5));
         assert_eq!(means.cores_by_kind, ByKind { learners: 1.0, actors: 0.5, supervisor: 0.1, ..ByKind::default() });
     }
 }
