@@ -126,6 +126,11 @@ pub struct Snapshot {
     /// Importance-sampling exponent now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
+    /// Learning rate now.
+    pub learning_rate: f64,
+    /// Learning rate of the policy now, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_learning_rate: Option<f64>,
     /// Version of the newest published parameters.
     pub parameter_version: u64,
     /// Updates between the parameters that acted and the newest, mean over the inserted transitions.

@@ -91,7 +91,7 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let metrics = Metrics(vec![("loss", 0.0), ("entropy", -2.5)]);
     let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), metrics, ..snapshot_at(1.0) };
     let cores_by_kind = ByKind { learners: 0.5, ..ByKind::default() };
-    sinks.record(&Snapshot { replay_size: 640, cores_by_kind, ..known });
+    sinks.record(&Snapshot { replay_size: 640, cores_by_kind, learning_rate: 0.25, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
     sinks.evaluation(&confirmation(8, &[11.0, 13.0]));
     let events = read_events(&sinks.folder().events());
@@ -100,6 +100,8 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     assert_eq!(events[2].step, 800);
     assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
     assert_eq!(training["rollout/episode_length_mean"], 34.5);
+    assert_eq!(training["train/learning_rate"], 0.25);
+    assert!(!training.contains_key("train/policy_learning_rate"));
     assert_eq!((training["cores/learners"], training["cores/actors"]), (0.5, 0.0));
     assert_eq!(training["train/entropy"], -2.5, "whatever an algorithm declares");
     assert!(!training.contains_key("train/q_mean"), "what is not known has no point");

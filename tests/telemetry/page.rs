@@ -81,6 +81,8 @@ fn everything() -> Snapshot {
         metrics: Metrics(declared().into_iter().map(|name| (name, 1.0)).collect()),
         epsilon: Some(1.0),
         beta: Some(1.0),
+        learning_rate: 1.0,
+        policy_learning_rate: Some(1.0),
         parameter_version: 1,
         policy_lag_mean: 1.0,
         policy_lag_max: 1,

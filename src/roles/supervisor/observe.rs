@@ -10,9 +10,11 @@ use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
+use crate::roles::learner::learning_rate;
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
+use crate::segment::membership::View;
 use crate::segment::metrics::Report;
 use crate::segment::processes::Role;
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
@@ -164,6 +166,7 @@ impl Observer {
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let capacity = segment.layout().sizes().capacity as u64;
         let gpus = self.gpus.total();
+        let learning_rate = learning_rate(config, env_steps, View::load(control.membership()).doublings);
         let mut now = Snapshot {
             wall_s,
             training_s,
@@ -188,6 +191,8 @@ impl Observer {
             stop_eval_return: config.run.stop_eval_return,
             epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
+            learning_rate,
+            policy_learning_rate: config.algorithm.policy_learning_rate.map(|rate| rate * (learning_rate / config.learning_rate())),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
             policy_lag_max: segment.processes().largest_policy_lag(),
@@ -343,6 +348,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::schema::StepSize;
     use crate::segment::SegmentSizes;
     use crate::telemetry::ByKind;
 
@@ -402,6 +408,24 @@ mod tests {
             now.epsilon.zip(now.beta)
         });
         assert_eq!(found, [(0.75, 0.25), (0.5, 0.375), (0.25, 0.75)].map(Some));
+    }
+
+    #[test]
+    fn learning_rates_are_those_of_an_update_now_with_the_batch_that_learners_have() {
+        let (mut config, segment, mut observer) = small_run();
+        (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (Some(0.5), Some(0.25), 100);
+        config.adaptation.step_size = StepSize::Linear;
+        let mut look = |config: &Config, env_steps, doublings| {
+            segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+            View { epoch: 1, members: 1, leader: Some(0), doublings }.store(segment.control().membership());
+            let now = observer.snapshot(&segment, config, 0);
+            (now.learning_rate, now.policy_learning_rate)
+        };
+        assert_eq!(look(&config, 0, 0), (0.5, None));
+        config.algorithm.policy_learning_rate = Some(0.125);
+        assert_eq!(look(&config, 0, 0), (0.5, Some(0.125)));
+        assert_eq!(look(&config, 50, -1), (0.1875, Some(0.046_875)));
+        assert_eq!(look(&config, 200, 1), (0.5, Some(0.125)), "half of it at the end, and the batch is doubled");
     }
 
     #[test]
