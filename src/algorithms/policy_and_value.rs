@@ -18,8 +18,6 @@ use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, 
 
 /// Half the squared error of the values.
 pub(super) const VALUE_LOSS: Metric = Metric::mean("value_loss");
-/// Entropy of the policy.
-pub(super) const ENTROPY: Metric = Metric::mean("entropy");
 /// Divergence of the policy from the one that it is compared with.
 pub(super) const DIVERGENCE: Metric = Metric::mean("kl");
 /// Steps whose ratio was beyond the clip.

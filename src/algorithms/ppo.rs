@@ -18,11 +18,11 @@ use rand::seq::SliceRandom;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
-use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
@@ -34,7 +34,7 @@ use crate::metrics::{Metric, Share};
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
+const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, ACTION_STD, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
 /// PPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
@@ -201,7 +201,7 @@ impl PpoLearning {
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
-        let mut sums = [0.0f64; 5];
+        let (mut sums, mut deviations) = ([0.0f64; 5], None::<f64>);
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
             let (policy, value) = outputs.split_at(policy_outputs);
             let (policy_gradient, value_gradient) = gradient.split_at_mut(policy_outputs);
@@ -224,10 +224,15 @@ impl PpoLearning {
                 if policy_loss.is_clipped { 1.0 } else { 0.0 },
             ];
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            if let Some(deviation) = self.distribution.deviation(policy) {
+                *deviations.get_or_insert(0.0) += f64::from(deviation);
+            }
         }
         share.samples += steps.len() as f64;
         let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
-        metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
+        let deviations = deviations.map(|sum| (ACTION_STD, sum));
+        let sums = metrics.into_iter().zip(sums).chain(deviations);
+        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
