@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
@@ -37,8 +37,18 @@ use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
-const METRICS: &[Metric] =
-    &[POLICY_LOSS, VALUE_LOSS, ENTROPY, ACTION_STD, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, RECONSTRUCTION_LOSS, GRADIENT_NORM];
+const METRICS: &[Metric] = &[
+    POLICY_LOSS,
+    VALUE_LOSS,
+    EXPLAINED_VARIANCE,
+    ENTROPY,
+    ACTION_STD,
+    DIVERGENCE,
+    CLIPPED,
+    IMPORTANCE_WEIGHT,
+    RECONSTRUCTION_LOSS,
+    GRADIENT_NORM,
+];
 
 /// Smallest and largest weight of the divergence, which `adapt_penalty` changes.
 const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
@@ -244,8 +254,9 @@ impl AppoLearning {
         }
     }
 
-    /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
-    fn loss_gradient(&mut self, batch: &Batch, share: &mut Share) {
+    /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`, and what the
+    /// values explain to `explained`.
+    fn loss_gradient(&mut self, batch: &Batch, share: &mut Share, explained: &mut Explained) {
         let outputs = self.policy.outputs();
         let trajectories = FragmentBatch::new(batch, &self.shape);
         let (mut sums, mut deviations) = ([0.0f64; 6], None::<f64>);
@@ -268,6 +279,7 @@ impl AppoLearning {
                 };
                 let policy_loss = self.settings.surrogate.at(log_probabilities, advantage, self.clip_ratio);
                 let error = online[value] - target;
+                explained.add(target, error);
                 output_gradient[value] = self.value_coefficient * error;
                 let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
                 self.distribution.add_gradient(online_policy, action, target_policy, slopes, &mut output_gradient[policy]);
@@ -334,12 +346,14 @@ impl Learning for AppoLearning {
         // Advantages are normalised over all fragments, which therefore need to be one block.
         let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
         gradient.fill(0.0);
+        let mut explained = Explained::default();
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));
             self.trace(batch);
-            self.loss_gradient(batch, &mut share);
+            self.loss_gradient(batch, &mut share, &mut explained);
             self.backward(gradient, &mut share);
         }
+        explained.report(&mut share.tally);
         share
     }
 

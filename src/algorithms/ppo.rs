@@ -18,7 +18,7 @@ use rand::seq::SliceRandom;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
@@ -34,7 +34,8 @@ use crate::metrics::{Metric, Share};
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, ACTION_STD, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
+const METRICS: &[Metric] =
+    &[POLICY_LOSS, VALUE_LOSS, EXPLAINED_VARIANCE, ENTROPY, ACTION_STD, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
 /// PPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
@@ -75,6 +76,8 @@ struct PpoLearning {
     /// The steps of the part that is learned from, with their advantages as they count there.
     part: Vec<Step>,
     estimates: Estimates,
+    /// How well the values foretell the returns of the batch, as both were estimated.
+    explained: Explained,
     block: Block,
 }
 
@@ -149,6 +152,7 @@ impl PpoLearning {
             parts_done: 0,
             part: Vec::new(),
             estimates: Estimates::default(),
+            explained: Explained::default(),
             block: Block {
                 rows: Vec::new(),
                 inputs: ValueBuffer::zeros(shape.element, 0),
@@ -276,6 +280,8 @@ impl Learning for PpoLearning {
             }));
             values = &values[length + 1..];
         }
+        self.explained = Explained::default();
+        self.steps.iter().for_each(|step| self.explained.add(step.target, step.advantage));
     }
 
     fn schedule(&mut self, env_steps: u64) {
@@ -305,6 +311,7 @@ impl Learning for PpoLearning {
             self.backward(gradient, &mut share);
         }
         self.part = part;
+        self.explained.report(&mut share.tally);
         share
     }
 
