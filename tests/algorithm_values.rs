@@ -322,6 +322,8 @@ fn sac_adds_the_entropy_to_targets_and_to_what_its_policy_climbs() {
         ALPHA * log_density - value(&CRITIC).min(value(&OTHER_CRITIC))
     };
     assert_near(&[said(&found, "policy_loss")], &[policy_loss(&policy)]);
+    // One draw estimates the entropy; the deviation is that of the normal distribution.
+    assert_near(&[said(&found, "entropy"), said(&found, "action_std")], &[-draw(&policy, 1.0, noise).1, (-1f64).exp()]);
     assert_near(&lesson.gradient[..6], &slopes(&GAUSSIAN, policy_loss));
     // One element of action: the entropy to hold is -1.
     let surplus = draw(&policy, 1.0, noise).1 - 1.0;

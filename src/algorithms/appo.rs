@@ -20,11 +20,11 @@ use std::ops::Range;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
-use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
@@ -37,7 +37,18 @@ use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
 const IMPORTANCE_WEIGHT: Metric = Metric::mean("importance_weight");
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT, RECONSTRUCTION_LOSS, GRADIENT_NORM];
+const METRICS: &[Metric] = &[
+    POLICY_LOSS,
+    VALUE_LOSS,
+    EXPLAINED_VARIANCE,
+    ENTROPY,
+    ACTION_STD,
+    DIVERGENCE,
+    CLIPPED,
+    IMPORTANCE_WEIGHT,
+    RECONSTRUCTION_LOSS,
+    GRADIENT_NORM,
+];
 
 /// Smallest and largest weight of the divergence, which `adapt_penalty` changes.
 const PENALTY: std::ops::RangeInclusive<f32> = 1e-4..=1e2;
@@ -243,11 +254,12 @@ impl AppoLearning {
         }
     }
 
-    /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`.
-    fn loss_gradient(&mut self, batch: &Batch, share: &mut Share) {
+    /// The gradient of the block's losses with respect to the network's outputs; the metrics go to `share`, and what the
+    /// values explain to `explained`.
+    fn loss_gradient(&mut self, batch: &Batch, share: &mut Share, explained: &mut Explained) {
         let outputs = self.policy.outputs();
         let trajectories = FragmentBatch::new(batch, &self.shape);
-        let mut sums = [0.0f64; 6];
+        let (mut sums, mut deviations) = ([0.0f64; 6], None::<f64>);
         let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let mut steps = 0;
@@ -267,6 +279,7 @@ impl AppoLearning {
                 };
                 let policy_loss = self.settings.surrogate.at(log_probabilities, advantage, self.clip_ratio);
                 let error = online[value] - target;
+                explained.add(target, error);
                 output_gradient[value] = self.value_coefficient * error;
                 let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
                 self.distribution.add_gradient(online_policy, action, target_policy, slopes, &mut output_gradient[policy]);
@@ -279,11 +292,16 @@ impl AppoLearning {
                     (log_probabilities.target - log_probabilities.acted).exp().min(self.trace.max_importance_weight),
                 ];
                 sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
+                if let Some(deviation) = self.distribution.deviation(online_policy) {
+                    *deviations.get_or_insert(0.0) += f64::from(deviation);
+                }
             }
         }
         share.samples += steps as f64;
         let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT];
-        metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
+        let deviations = deviations.map(|sum| (ACTION_STD, sum));
+        let sums = metrics.into_iter().zip(sums).chain(deviations);
+        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
@@ -328,12 +346,14 @@ impl Learning for AppoLearning {
         // Advantages are normalised over all fragments, which therefore need to be one block.
         let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
         gradient.fill(0.0);
+        let mut explained = Explained::default();
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));
             self.trace(batch);
-            self.loss_gradient(batch, &mut share);
+            self.loss_gradient(batch, &mut share, &mut explained);
             self.backward(gradient, &mut share);
         }
+        explained.report(&mut share.tally);
         share
     }
 

@@ -110,6 +110,16 @@ impl Distribution {
         }
     }
 
+    /// The standard deviation, mean over the elements; `None` where one of several actions is chosen.
+    pub(super) fn deviation(self, outputs: &[f32]) -> Option<f32> {
+        match self {
+            Self::Categorical { .. } => None,
+            Self::Gaussian { elements } => {
+                Some(outputs[elements..].iter().map(|deviation| clamp(*deviation).exp()).sum::<f32>() / elements as f32)
+            }
+        }
+    }
+
     /// The divergence of this distribution from another, `KL(other || this)`, in nats.
     pub(super) fn divergence(self, outputs: &[f32], other: &[f32]) -> f32 {
         match self {
@@ -155,8 +165,10 @@ impl Distribution {
                 let action: &[f32] = bytemuck::cast_slice(action);
                 let (mean_gradients, deviation_gradients) = gradient.split_at_mut(elements);
                 for element in 0..elements {
-                    let [(mean, deviation), (other_mean, other_deviation)] =
-                        [outputs, other].map(|outputs| normal(outputs, element, elements));
+                    let (mean, deviation) = normal(outputs, element, elements);
+                    // Where the loss has no divergence, the exponential of the other's deviation is saved.
+                    let has_divergence = slopes.divergence != 0.0;
+                    let (other_mean, other_deviation) = if has_divergence { normal(other, element, elements) } else { (mean, deviation) };
                     let variance = deviation * deviation;
                     let distance = action[element] - mean;
                     mean_gradients[element] +=
@@ -253,6 +265,15 @@ mod tests {
         assert_slopes(distribution, &outputs, &other, &action);
         let (distribution, outputs, other, action) = gaussian();
         assert_slopes(distribution, &outputs, &other, &action);
+    }
+
+    #[test]
+    fn the_deviation_is_the_mean_of_those_of_the_elements_within_their_limits() {
+        let (distribution, outputs, ..) = CATEGORICAL;
+        assert_eq!(distribution.deviation(&outputs), None);
+        let found = Distribution::Gaussian { elements: 3 }.deviation(&[0.3, -0.2, 0.1, -6.0, -0.5, 3.0]).unwrap();
+        let expected = [-5.0f32, -0.5, 2.0].map(f32::exp).iter().sum::<f32>() / 3.0;
+        assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
     }
 
     #[test]

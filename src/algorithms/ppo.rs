@@ -18,11 +18,11 @@ use rand::seq::SliceRandom;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, ENTROPY, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
-use super::temporal_difference::{GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, take_mean};
 use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
@@ -34,7 +34,8 @@ use crate::metrics::{Metric, Share};
 use crate::replay::Batch;
 use crate::values::ValueBuffer;
 
-const METRICS: &[Metric] = &[POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
+const METRICS: &[Metric] =
+    &[POLICY_LOSS, VALUE_LOSS, EXPLAINED_VARIANCE, ENTROPY, ACTION_STD, DIVERGENCE, CLIPPED, RECONSTRUCTION_LOSS, GRADIENT_NORM];
 
 /// PPO as `config` describes it.
 pub(super) fn kind(config: &Config) -> Kind {
@@ -75,6 +76,8 @@ struct PpoLearning {
     /// The steps of the part that is learned from, with their advantages as they count there.
     part: Vec<Step>,
     estimates: Estimates,
+    /// How well the values foretell the returns of the batch, as both were estimated.
+    explained: Explained,
     block: Block,
 }
 
@@ -149,6 +152,7 @@ impl PpoLearning {
             parts_done: 0,
             part: Vec::new(),
             estimates: Estimates::default(),
+            explained: Explained::default(),
             block: Block {
                 rows: Vec::new(),
                 inputs: ValueBuffer::zeros(shape.element, 0),
@@ -201,7 +205,7 @@ impl PpoLearning {
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
-        let mut sums = [0.0f64; 5];
+        let (mut sums, mut deviations) = ([0.0f64; 5], None::<f64>);
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
             let (policy, value) = outputs.split_at(policy_outputs);
             let (policy_gradient, value_gradient) = gradient.split_at_mut(policy_outputs);
@@ -224,10 +228,15 @@ impl PpoLearning {
                 if policy_loss.is_clipped { 1.0 } else { 0.0 },
             ];
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            if let Some(deviation) = self.distribution.deviation(policy) {
+                *deviations.get_or_insert(0.0) += f64::from(deviation);
+            }
         }
         share.samples += steps.len() as f64;
         let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
-        metrics.into_iter().zip(sums).for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
+        let deviations = deviations.map(|sum| (ACTION_STD, sum));
+        let sums = metrics.into_iter().zip(sums).chain(deviations);
+        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
@@ -271,6 +280,8 @@ impl Learning for PpoLearning {
             }));
             values = &values[length + 1..];
         }
+        self.explained = Explained::default();
+        self.steps.iter().for_each(|step| self.explained.add(step.target, step.advantage));
     }
 
     fn schedule(&mut self, env_steps: u64) {
@@ -300,6 +311,7 @@ impl Learning for PpoLearning {
             self.backward(gradient, &mut share);
         }
         self.part = part;
+        self.explained.report(&mut share.tally);
         share
     }
 

@@ -18,20 +18,22 @@ use super::critics::{Critics, PolicyObjective, join};
 use super::halves::{Half, Halved, Part};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
-use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
+use super::temporal_difference::{
+    ACTION_STD, ENTROPY, GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean,
+};
 use super::trained::{Trained, WithTarget, adam_settings};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
-use crate::metrics::{Metric, Share};
+use crate::metrics::{Metric, Share, Tally};
 use crate::networks::{Adam, Network, NetworkSpec};
 use crate::replay::Batch;
 
 const NAME: &str = "sac";
 const TEMPERATURE: Metric = Metric::last("entropy_temperature");
-const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS, TEMPERATURE];
+const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS, ENTROPY, ACTION_STD, TEMPERATURE];
 
 /// SAC in one environment.
 pub(super) struct Sac {
@@ -238,8 +240,8 @@ impl SacLearning {
         bootstrap(batch, &self.bootstrap_values, &mut self.targets);
     }
 
-    /// The gradient of `temperature * log density - value`; returns the sum of that loss.
-    fn policy_gradient(&mut self, observations: &[f32], rows: usize, random: &mut Random, gradient: &mut [f32]) -> f64 {
+    /// The gradient of `temperature * log density - value`; that loss, and how random the policy is, go to `tally`.
+    fn policy_gradient(&mut self, observations: &[f32], rows: usize, random: &mut Random, gradient: &mut [f32], tally: &mut Tally) {
         self.policy.online.forward(observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
         join(observations, &self.draws.actions, rows, &mut self.joined);
@@ -247,9 +249,10 @@ impl SacLearning {
         let (values, slopes) = self.critics.action_gradient(&self.joined, rows, PolicyObjective::Smallest);
         self.draws.policy_gradient(&self.outputs, slopes, temperature, &mut self.output_gradient);
         let losses = values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| temperature * log_density - value);
-        let loss = losses.map(f64::from).sum();
+        tally.add_all(POLICY_LOSS, losses.map(f64::from).sum(), rows as f64);
+        tally.add_all(ENTROPY, -self.draws.log_densities.iter().copied().map(f64::from).sum::<f64>(), rows as f64);
+        tally.add_all(ACTION_STD, self.draws.deviations, self.draws.actions.len() as f64);
         self.policy.online.backward(&self.output_gradient, Some(gradient), None);
-        loss
     }
 }
 
@@ -271,8 +274,7 @@ impl Learning for SacLearning {
             self.critics.regress(&self.joined, &self.targets, &batch.weights, critic_gradient, &mut share.tally);
         }
         if self.part.learns(Half::Policy) {
-            let policy_loss = self.policy_gradient(observations, rows, random, policy_gradient);
-            share.tally.add_all(POLICY_LOSS, policy_loss, share.samples);
+            self.policy_gradient(observations, rows, random, policy_gradient, &mut share.tally);
             temperature_gradient[0] = self.temperature.gradient(&self.draws.log_densities);
         }
         share

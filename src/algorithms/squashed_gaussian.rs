@@ -22,6 +22,8 @@ pub(super) struct Draws {
     pub(super) actions: Vec<f32>,
     /// Logarithm of the density of each row's action.
     pub(super) log_densities: Vec<f32>,
+    /// Sum of the deviations that the noise of all elements was multiplied with.
+    pub(super) deviations: f64,
 }
 
 impl Draws {
@@ -36,12 +38,15 @@ impl Draws {
     fn squash(&mut self, outputs: &[f32], elements: usize) {
         self.actions.clear();
         self.log_densities.clear();
+        self.deviations = 0.0;
         for (outputs, noise) in outputs.chunks_exact(2 * elements).zip(self.noise.chunks_exact(elements)) {
             let (means, log_deviations) = outputs.split_at(elements);
             let mut log_density = 0.0;
             for ((mean, log_deviation), noise) in means.iter().zip(log_deviations).zip(noise) {
                 let log_deviation = clamp(*log_deviation);
-                let (action, log_slope) = squash(mean + log_deviation.exp() * noise);
+                let deviation = log_deviation.exp();
+                let (action, log_slope) = squash(mean + deviation * noise);
+                self.deviations += f64::from(deviation);
                 self.actions.push(action);
                 log_density += -0.5 * noise * noise - log_deviation - 0.5 * (2.0 * PI).ln() - log_slope;
             }

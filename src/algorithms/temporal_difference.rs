@@ -13,6 +13,10 @@ pub const Q_MEAN: Metric = Metric::mean("q_mean");
 pub const GRADIENT_NORM: Metric = Metric::last("gradient_norm");
 /// Mean loss of the policy, over the updates that change it.
 pub(super) const POLICY_LOSS: Metric = Metric::mean("policy_loss");
+/// Entropy of the policy.
+pub(super) const ENTROPY: Metric = Metric::mean("entropy");
+/// Standard deviation of a policy whose actions are continuous, mean over their elements.
+pub(super) const ACTION_STD: Metric = Metric::mean("action_std");
 
 impl Loss {
     /// The loss of a temporal-difference error, and its derivative.

@@ -75,7 +75,7 @@ pub(super) struct Card {
     /// Share of the machine's time that any program computed in training, once the run has ended.
     machine_busy_share: Option<f64>,
     /// What networks computed in training as a share of what the cores could, once the run has ended.
-    limit_share: Option<f64>,
+    peak_share: Option<f64>,
     /// Videos of episodes, the newest first.
     videos: Vec<Video>,
 }
@@ -205,7 +205,7 @@ impl Runs {
             bottleneck: summary.and_then(|summary| Diagnosis::deserialize(&summary["bottleneck"]).ok()).map(|verdict| verdict.to_string()),
             cores_used: figure("cores_used"),
             machine_busy_share: figure("machine_busy_share"),
-            limit_share: figure("limit_share"),
+            peak_share: figure("peak_share"),
             videos: video::newest_first(folder),
             name: record.name,
         })
@@ -355,13 +355,13 @@ mod tests {
         let told = |summary: Value| {
             folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary }).unwrap();
             let card = runs.card(&folder).unwrap();
-            (card.bottleneck, card.cores_used, card.machine_busy_share, card.limit_share)
+            (card.bottleneck, card.cores_used, card.machine_busy_share, card.peak_share)
         };
         let advice = json!({"set": [{"key": "learner.count", "now": "1", "to": "2"}], "why": "cores were idle"});
         let verdict = json!({"bottleneck": "learners", "evidence": "actors waited", "advice": [advice]});
         let sentence = "learner-bound: actors waited; set learner.count=2 (now 1): cores were idle";
         assert_eq!(
-            told(json!({"bottleneck": verdict, "cores_used": 1.5, "machine_busy_share": 0.25, "limit_share": null})),
+            told(json!({"bottleneck": verdict, "cores_used": 1.5, "machine_busy_share": 0.25, "peak_share": null})),
             (Some(sentence.to_owned()), Some(1.5), Some(0.25), None)
         );
         assert_eq!(told(json!({"bottleneck": {"bottleneck": "of another version"}})), (None, None, None, None));

@@ -89,7 +89,7 @@ fn rates_of_training(metrics: &Value, effort: &Value) -> Rates {
         learned_per_s: mean("learned"),
         cores_used: effort["cores_used"].as_f64(),
         machine_busy_share: effort["machine_busy_share"].as_f64(),
-        limit_share: effort["limit_share"].as_f64(),
+        peak_share: effort["peak_share"].as_f64(),
         ..Rates::default()
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         let gpu = "GPU 75 % busy lately, 3.00 GiB of its memory\n";
         let moment = format!("speed       3,200 samples learned from per second, 0.25 cores used, machine 50 % busy, {gpu}");
         assert!(told().contains(&moment), "{}", told());
-        let summary = json!({"cores_used": 1.5, "machine_busy_share": 0.875, "limit_share": 0.094});
+        let summary = json!({"cores_used": 1.5, "machine_busy_share": 0.875, "peak_share": 0.094});
         folder.write_finished(Finished { at: Timestamp::now(), reason: "step limit".into(), summary }).unwrap();
         let training = "3,200 samples learned from per second, 1.50 cores used, 9.4 % of what they could compute, machine 88 % busy";
         assert!(told().contains(&format!("speed       {training}, {gpu}")), "{}", told());

@@ -21,7 +21,7 @@ pub struct Look {
     supervisor: Option<Duration>,
     machine_time: MachineTime,
     /// Products per second that the cores could compute; `None` before that is measured.
-    products_limit_per_s: Option<u64>,
+    products_peak_per_s: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +53,7 @@ pub struct Rates {
     /// gradients.
     pub products_per_s: Option<f64>,
     /// `products_per_s` as a share of what the cores that the run may use could compute.
-    pub limit_share: Option<f64>,
+    pub peak_share: Option<f64>,
 }
 
 impl Look {
@@ -68,12 +68,12 @@ impl Look {
             products: processes.iter().fold(0, |sum: u64, process| sum.wrapping_add(process.products)),
             ..Progress::default()
         };
-        let limit_per_s = control.products_limit_per_s().load(Ordering::Relaxed);
+        let peak_per_s = control.products_peak_per_s().load(Ordering::Relaxed);
         Self {
             run,
             processes,
             supervisor: CoreTime::of_process(segment.identity().supervisor_pid).map(|time| time.running),
-            products_limit_per_s: (limit_per_s > 0).then_some(limit_per_s),
+            products_peak_per_s: (peak_per_s > 0).then_some(peak_per_s),
             machine_time: MachineTime::now(),
             at: Instant::now(),
         }
@@ -119,9 +119,7 @@ impl Look {
             cores_used: computed.and_then(|((_, now), (_, then))| per_s(now.saturating_sub(then).as_secs_f64())),
             machine_busy_share: None,
             products_per_s,
-            limit_share: products_per_s
-                .zip(self.products_limit_per_s)
-                .map(|(products_per_s, limit_per_s)| products_per_s / limit_per_s as f64),
+            peak_share: products_per_s.zip(self.products_peak_per_s).map(|(products_per_s, peak_per_s)| products_per_s / peak_per_s as f64),
         }
     }
 }

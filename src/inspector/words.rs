@@ -110,10 +110,10 @@ pub(super) fn whole_if_large(rate: f64) -> String {
 /// two looks have been compared.
 pub(super) fn speed(rates: &Rates) -> Option<String> {
     let (learned, cores) = rates.learned_per_s.zip(rates.cores_used)?;
-    let limit = rates.limit_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
+    let peak = rates.peak_share.map_or_else(String::new, |share| format!(", {:.1} % of what they could compute", share * 100.0));
     let busy = rates.machine_busy_share.map_or_else(String::new, |share| format!(", machine {} busy", percent(share)));
     let learned = whole_if_large(learned);
-    Some(format!("{learned} samples learned from per second, {cores:.2} cores used{limit}{busy}"))
+    Some(format!("{learned} samples learned from per second, {cores:.2} cores used{peak}{busy}"))
 }
 
 /// [`speed`], and what the learners' GPUs did lately if they use any. `figure` gives the metric of a name, and `busy` is

@@ -1,6 +1,6 @@
 //! How much the networks of a thread compute, in products: a product is one multiplication and the addition of its
 //! result, two floating-point operations. Of what training computes, only for products of matrices can a machine's
-//! limit be measured.
+//! peak be measured.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::specification::Stage;
 use super::{CpuNetwork, Head, Network, NetworkSpec};
 use crate::values::Values;
 
-/// Rows, inputs and outputs of the products that the limit is measured with: so many that nothing else counts, and few
+/// Rows, inputs and outputs of the products that the peak is measured with: so many that nothing else counts, and few
 /// enough for the cache.
 const SIDE: usize = 256;
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_measured_beside_what_is_counted() {
+    fn the_peak_is_measured_beside_what_is_counted() {
         take_products();
         Work { forward: 7, first: 0 }.count_forward(1);
         assert!(measure_products_per_s(Duration::from_millis(5)).unwrap() > 1e6);

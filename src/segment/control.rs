@@ -35,7 +35,7 @@ enum Word {
     /// The first of the words of the scores.
     Scores = 16,
     CheckpointWanted = 17,
-    ProductsLimitPerS = 18,
+    ProductsPeakPerS = 18,
     SamplesBeyond = 19,
     Keeper = 20,
     Adopter = 21,
@@ -249,8 +249,8 @@ impl<'a> Control<'a> {
 
     /// Products per second that the run's cores could compute if they did nothing else, measured when the run starts;
     /// 0 before that is known.
-    pub fn products_limit_per_s(self) -> &'a AtomicU64 {
-        self.word(Word::ProductsLimitPerS)
+    pub fn products_peak_per_s(self) -> &'a AtomicU64 {
+        self.word(Word::ProductsPeakPerS)
     }
 
     /// Who keeps the run after the death of its supervisor, and who adopts it.

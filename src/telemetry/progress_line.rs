@@ -106,8 +106,8 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     if let Some(memory_bytes) = snapshot.gpu_memory_bytes {
         pieces.push(piece(0, format!("{} of its memory", BinaryBytes(memory_bytes))));
     }
-    if let Some(share) = snapshot.limit_share {
-        pieces.push(piece(0, format!("{:.0}% of the limit", share * 100.0)));
+    if let Some(share) = snapshot.peak_share {
+        pieces.push(piece(0, format!("{:.0}% of the peak", share * 100.0)));
     }
     pieces.push(piece(3, format!("policy lag {}", short(snapshot.policy_lag_mean))));
     let fill = share(snapshot.replay_size as f64, snapshot.replay_capacity as f64);
@@ -215,10 +215,10 @@ mod tests {
             machine_busy_share: Some(0.931),
             gpu_busy_share: Some(0.42),
             gpu_memory_bytes: Some(3 << 30),
-            limit_share: Some(0.176),
+            peak_share: Some(0.176),
             ..snapshot()
         };
-        let all = ["1.9 cores", "machine 93% busy", "GPU 42% busy", "3.00 GiB of its memory", "18% of the limit", "policy lag 12.3"];
+        let all = ["1.9 cores", "machine 93% busy", "GPU 42% busy", "3.00 GiB of its memory", "18% of the peak", "policy lag 12.3"];
         assert!(plain_line(&known).contains(&all.join(", ")), "{}", plain_line(&known));
         let live = |width| live_line(&known, Some(21.0), plain(width));
         assert!(live(300).contains(&all.join(GAP)), "{}", live(300));

@@ -243,7 +243,7 @@ impl Sinks {
             machine_busy_share: means.machine_busy_share,
             gpu_busy_share: means.gpu_busy_share,
             gpu_memory_bytes: means.gpu_memory_bytes,
-            limit_share: means.limit_share,
+            peak_share: means.peak_share,
             episodes: snapshot.episodes,
             inserted: snapshot.inserted_by_process.clone(),
             restarts: snapshot.restarts,

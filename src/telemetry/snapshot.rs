@@ -87,9 +87,9 @@ pub struct Snapshot {
     /// with a weight, in forward passes and in those for gradients.
     pub products_per_s: f64,
     /// `products_per_s` as a share of what the cores that the run may use could compute if they did nothing else: how
-    /// near the run is to the limit. Absent before that limit is measured, and if learners compute on a GPU.
+    /// near the run is to that peak. Absent before the peak is measured, and if learners compute on a GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit_share: Option<f64>,
+    pub peak_share: Option<f64>,
     /// Mean return of the last training episodes (up to 100), with exploration; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_return_mean: Option<f64>,
@@ -126,6 +126,11 @@ pub struct Snapshot {
     /// Importance-sampling exponent now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
+    /// Learning rate now.
+    pub learning_rate: f64,
+    /// Learning rate of the policy now, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_learning_rate: Option<f64>,
     /// Version of the newest published parameters.
     pub parameter_version: u64,
     /// Updates between the parameters that acted and the newest, mean over the inserted transitions.
@@ -150,9 +155,9 @@ pub struct Snapshot {
     /// `effort` spent while training, for means over training time.
     #[serde(skip)]
     pub effort_in_training: Effort,
-    /// Products that the cores could compute per second, for `limit_share`; 0 if that is not known.
+    /// Products that the cores could compute per second, for `peak_share`; 0 if that is not known.
     #[serde(skip)]
-    pub products_limit_per_s: u64,
+    pub products_peak_per_s: u64,
     /// Actors alive now, attached ones included.
     pub actors: u64,
     /// Actors alive now that were attached from outside.
@@ -203,13 +208,13 @@ impl Snapshot {
 
     fn with_means_of(self, effort: Effort, seconds: f64) -> Self {
         let products_per_s = share(effort.products as f64, seconds);
-        let limit_per_s = self.products_limit_per_s;
+        let peak_per_s = self.products_peak_per_s;
         Self {
             cores_used: share(effort.processor_s.of_run(), seconds),
             cores_by_kind: effort.processor_s / seconds,
             machine_busy_share: effort.machine_time.busy_share(),
             products_per_s,
-            limit_share: (limit_per_s > 0).then(|| products_per_s / limit_per_s as f64),
+            peak_share: (peak_per_s > 0).then(|| products_per_s / peak_per_s as f64),
             ..self
         }
     }

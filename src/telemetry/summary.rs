@@ -160,7 +160,7 @@ pub struct Summary {
     /// Bytes that are taken of the memory of these GPUs, all together.
     pub gpu_memory_bytes: Option<u64>,
     /// What networks computed in training as a share of what the cores could; `None` if that was not measured.
-    pub limit_share: Option<f64>,
+    pub peak_share: Option<f64>,
     /// Training episodes finished.
     pub episodes: u64,
     /// What each process inserted into the replay.
@@ -247,8 +247,8 @@ impl fmt::Display for Summary {
         if let Some((busy_share, memory_bytes)) = self.gpu_busy_share.zip(self.gpu_memory_bytes) {
             line("GPU", format!("{} busy lately, {} of its memory taken", percent(busy_share), BinaryBytes(memory_bytes)))?;
         }
-        if let Some(share) = self.limit_share {
-            line("limit", format!("networks computed {:.1} % of what the cores could", share * 100.0))?;
+        if let Some(share) = self.peak_share {
+            line("peak", format!("networks computed {:.1} % of what the cores could", share * 100.0))?;
         }
         if self.inserted.are_several() {
             line("inserted", self.inserted.to_string())?;

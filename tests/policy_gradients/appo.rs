@@ -8,7 +8,7 @@ use shoal::metrics::Share;
 use shoal::networks::take_products;
 use shoal::replay::Batch;
 
-use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric};
+use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric, squares};
 
 /// With a penalty on the divergence, whose weight is one at first.
 fn penalised(actions: ActionSpace, change: impl FnOnce(&mut shoal::config::Config)) -> Case {
@@ -68,6 +68,7 @@ fn targets_and_advantages_have_the_discount_decay_and_weights_of_the_settings() 
     }
     let (_, share) = case.gradient(&batch);
     let (mut policy_loss, mut value_loss) = (0.0, 0.0);
+    let [mut targets, mut errors] = [const { Vec::new() }; 2];
     let mut next_target = values[3];
     for step in (0..3).rev() {
         let [weight, carried] = [WEIGHTS[step].min(1.5), 0.8 * WEIGHTS[step].min(0.7)];
@@ -75,7 +76,11 @@ fn targets_and_advantages_have_the_discount_decay_and_weights_of_the_settings() 
         policy_loss -= weight * (REWARDED[step] + 0.9 * next_target - value) * log_probabilities[step];
         next_target = value + weight * (REWARDED[step] + 0.9 * next_value - value) + 0.9 * carried * (next_target - next_value);
         value_loss += 0.5 * (value - next_target).powi(2);
+        targets.push(f64::from(next_target));
+        errors.push(f64::from(value - next_target));
     }
+    let (found, expected) = (metric(&share, "explained_variance"), 1.0 - squares(&errors) / squares(&targets));
+    assert!((found - expected).abs() < 1e-4 * expected.abs().max(1.0), "{found}, not {expected}");
     for (name, sum) in [("policy_loss", policy_loss), ("value_loss", value_loss), ("importance_weight", 1.5 + 0.6 + 0.9)] {
         let (found, expected) = (metric(&share, name), f64::from(sum / 3.0));
         assert!((found - expected).abs() < 1e-5, "{name}: {found}, not {expected}");
@@ -101,7 +106,8 @@ fn a_batch_has_the_gradient_of_its_parts_together() {
         }
         let total = total.unwrap();
         assert_eq!(total.samples, share.samples);
-        for (metric, value) in share.tally.known() {
+        // Each part has a variance of its own.
+        for (metric, value) in share.tally.known().filter(|(metric, _)| metric.name != "explained_variance") {
             let parts = total.tally.get(metric.name).unwrap();
             assert!((parts - value).abs() < 1e-4 * (1.0 + value.abs()), "{}: {parts} and {value}", metric.name);
         }

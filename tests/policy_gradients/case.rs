@@ -152,6 +152,12 @@ pub(crate) fn metric(share: &Share, name: &str) -> f64 {
     share.tally.get(name).unwrap()
 }
 
+/// Squared distances from the mean, added up.
+pub(crate) fn squares(numbers: &[f64]) -> f64 {
+    let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    numbers.iter().map(|number| (number - mean).powi(2)).sum()
+}
+
 pub(crate) fn kinds() -> [ActionSpace; 2] {
     [ActionSpace::Discrete { n: 4 }, ActionSpace::Box { low: vec![-1.0; 2], high: vec![1.0; 2] }]
 }

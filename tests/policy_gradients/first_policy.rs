@@ -31,6 +31,23 @@ fn the_first_policy_is_nearly_uniform_or_has_the_configured_deviation() {
 }
 
 #[test]
+fn the_deviation_is_among_the_metrics_where_actions_are_continuous() {
+    for (algorithm, deviation) in ALGORITHMS.into_iter().flat_map(|name| [(name, 0.3), (name, 2.0)]) {
+        let [discrete, continuous] = kinds().map(|actions| {
+            let changed = Case::new(algorithm, actions, |config| {
+                (config.algorithm.initial_action_std, config.algorithm.free_action_std) = (deviation, true);
+            });
+            let mut case = Case { learning: changed.algorithm.learning(1).unwrap(), ..changed };
+            let mut batch = case.batch(6, |_| (false, false));
+            case.learning.prepare(&mut batch);
+            case.gradient(&batch).1.tally.get("action_std")
+        });
+        assert_eq!(discrete, None, "{algorithm}");
+        assert!((continuous.unwrap() - deviation).abs() < 1e-6, "{algorithm}: {continuous:?}, not {deviation}");
+    }
+}
+
+#[test]
 fn the_first_weights_of_policy_and_value_are_as_large_as_configured() {
     // How large a weight of a layer of three inputs may be, and whether biases are drawn too.
     let drawn = [(Initialisation::FanIn, 1.0 / 3f32.sqrt(), true), (Initialisation::He, 2f32.sqrt(), false)];

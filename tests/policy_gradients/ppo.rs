@@ -8,7 +8,7 @@ use shoal::experience::fragment::{FLAGS, FRAMES, LENGTH, LOG_PROBABILITIES, REWA
 use shoal::experience::transition::flags;
 use shoal::replay::Batch;
 
-use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric};
+use crate::case::{Case, ENTROPY, OBSERVATION, STEPS, kinds, metric, squares};
 
 /// A case that has estimated the advantages of a batch, and the batch: its gradients are those of all steps at once.
 fn prepared(actions: ActionSpace, change: impl FnOnce(&mut Config)) -> (Case, Batch) {
@@ -65,6 +65,8 @@ fn advantages_are_estimated_up_to_terminations_and_with_the_value_behind_a_cut()
     let close = |name: &str, expected: f64| assert!((metric(&share, name) - expected).abs() < 1e-5, "{name}: {share:?}, not {expected}");
     close("policy_loss", -advantages.iter().sum::<f64>() / 3.0);
     close("value_loss", advantages.iter().map(|advantage| 0.5 * advantage * advantage).sum::<f64>() / 3.0);
+    let targets = [0, 1, 2].map(|step| advantages[step] + f64::from(values[step]));
+    close("explained_variance", 1.0 - squares(&advantages) / squares(&targets));
     close("kl", 0.0);
 }
 
@@ -123,7 +125,10 @@ fn the_parts_of_a_pass_have_each_step_once_and_each_pass_another_order() {
             let mut first = None;
             for _ in 0..parts {
                 let mut part = vec![0.0; gradient.len()];
-                samples += case.learning.gradient(&batch, &mut random, &mut part).samples;
+                let found = case.learning.gradient(&batch, &mut random, &mut part);
+                samples += found.samples;
+                let [of_part, of_all] = [&found, &share].map(|share| metric(share, "explained_variance"));
+                assert_eq!(of_part, of_all, "it is that of the batch before the first pass");
                 sum.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
                 first.get_or_insert(part);
             }

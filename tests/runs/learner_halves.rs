@@ -264,7 +264,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     );
     assert!(run.wait().success(), "{}", run.output());
     let last = run.metrics().pop().unwrap();
-    for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy_temperature"] {
+    for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy", "action_std", "entropy_temperature"] {
         assert!(last[metric].is_number(), "{metric} in {last}");
     }
     let (updates, sampled) = (updates_of(&last), last["sampled"].as_u64().unwrap());

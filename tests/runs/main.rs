@@ -34,7 +34,7 @@ mod resumes_at_limits;
 mod resumes_with_fewer_actors;
 mod several_seeds;
 mod shared_memory_sizes;
-mod shows_its_limit;
+mod shows_its_peak;
 mod solves;
 mod stands_still;
 mod start_from;

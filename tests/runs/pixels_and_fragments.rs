@@ -117,12 +117,12 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
 
 #[test]
 fn actors_and_learners_of_a_run_from_fragments_may_be_killed() {
-    let of_both = ["policy_loss", "value_loss", "entropy", "kl", "clipped_share"];
+    let of_both = ["policy_loss", "value_loss", "explained_variance", "entropy", "kl", "clipped_share"];
     survives_kills("cartpole_appo", &[], &[&of_both[..], &["importance_weight"]].concat());
     survives_kills("cartpole_appo", &["learner.prefetch=true"], &of_both);
     survives_kills("cartpole_ppo", &[], &of_both);
     // Learners settle on statistics here.
-    survives_kills("pendulum_ppo", &[], &of_both);
+    survives_kills("pendulum_ppo", &[], &[&of_both[..], &["action_std"]].concat());
 }
 
 #[test]

@@ -208,11 +208,11 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
 
 #[test]
 fn the_last_updates_are_reported_though_there_are_few() {
-    let mut run = start(&["actor.count=0", "run.stop_env_steps=300"]);
+    let mut run = start(&["actor.count=0", "run.stop_env_steps=300", "learner.learning_rate=2e-3", "learner.learning_rate_end=1e-3"]);
     assert!(run.wait().success(), "{}", run.output());
     let last = run.metrics().pop().unwrap();
     assert!((1..16).contains(&last["updates"].as_u64().unwrap()), "{last}");
-    assert!(last["loss"].is_number() && last["gradient_norm"].is_number(), "{last}");
+    assert!(last["loss"].is_number() && last["gradient_norm"].is_number() && last["learning_rate"] == 1e-3, "{last}");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     let metrics = Metrics(vec![("loss", 0.0), ("entropy", -2.5)]);
     let known = Snapshot { train_return_mean: Some(21.5), train_length_mean: Some(34.5), metrics, ..snapshot_at(1.0) };
     let cores_by_kind = ByKind { learners: 0.5, ..ByKind::default() };
-    sinks.record(&Snapshot { replay_size: 640, cores_by_kind, ..known });
+    sinks.record(&Snapshot { replay_size: 640, cores_by_kind, learning_rate: 0.25, ..known });
     sinks.evaluation(&evaluation(8, &[10.0, 20.0]));
     sinks.evaluation(&confirmation(8, &[11.0, 13.0]));
     let events = read_events(&sinks.folder().events());
@@ -100,6 +100,8 @@ fn event_files_read_back_with_valid_checksums_and_the_same_values() {
     assert_eq!(events[2].step, 800);
     assert_eq!((training["rollout/episode_return_mean"], training["train/loss"], training["replay/size"]), (21.5, 0.0, 640.0));
     assert_eq!(training["rollout/episode_length_mean"], 34.5);
+    assert_eq!(training["train/learning_rate"], 0.25);
+    assert!(!training.contains_key("train/policy_learning_rate"));
     assert_eq!((training["cores/learners"], training["cores/actors"]), (0.5, 0.0));
     assert_eq!(training["train/entropy"], -2.5, "whatever an algorithm declares");
     assert!(!training.contains_key("train/q_mean"), "what is not known has no point");
@@ -173,7 +175,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         training_s: 20.0,
         learned: 320_000,
         effort_in_training: Effort { processor_s, machine_time, products: 5_000 },
-        products_limit_per_s: 1_000,
+        products_peak_per_s: 1_000,
         gpu_busy_share: Some(0.25),
         gpu_memory_bytes: Some(3 << 30),
         ..snapshot_at(25.0)
@@ -191,7 +193,7 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
         "5,000 (250/s), 16k samples/s",
         "cores       1.50 used on average (learners 1.00, actors 0.40, evaluator 0.10; supervisor 0.05); the machine was 75 % busy\n",
         "25 % busy lately, 3.00 GiB of its memory taken",
-        "limit       networks computed 25.0 % of what the cores could\n",
+        "peak        networks computed 25.0 % of what the cores could\n",
         "best confirmed 490.0 over 3 fresh episodes (95 % interval 465.2 to 514.8), version 5, 500 steps; 3 evaluations, 1 confirmation",
         "learner-bound: actors waited 80 %",
     ] {

@@ -14,9 +14,9 @@ export function tiles(room, facts) {
 /** The rates of a run that has ended, over all its training: its last line of metrics has those of the last moment. */
 export function averages(metrics, card) {
   const perSecond = (key) => metrics[key] / metrics.training_s;
-  const { cores_used, machine_busy_share, limit_share } = card ?? {};
+  const { cores_used, machine_busy_share, peak_share } = card ?? {};
   const rates = { env_steps_per_s: perSecond("env_steps"), updates_per_s: perSecond("updates"), learned_per_s: perSecond("learned") };
-  return { ...rates, cores_used, machine_busy_share, limit_share };
+  return { ...rates, cores_used, machine_busy_share, peak_share };
 }
 
 /** The tiles of a run: from its last line of metrics, its rates and, while it goes on, the report of its segment. */
@@ -36,7 +36,7 @@ export function facts(metrics, report, rates) {
     ["samples/s", short(rates?.learned_per_s ?? metrics.learned_per_s)],
     ["cores used", short(rates?.cores_used ?? metrics.cores_used)],
     ["of the machine busy, whoever computes", percent(rates?.machine_busy_share ?? metrics.machine_busy_share)],
-    ["of what the cores could compute", percent(rates?.limit_share ?? metrics.limit_share)],
+    ["of what the cores could compute", percent(rates?.peak_share ?? metrics.peak_share)],
     ["policy lag, mean updates", short(report?.run.policy_lag_mean ?? metrics.policy_lag_mean)],
     ["replay filled", percent(filled)],
     ["time", clock(metrics.wall_s ?? report?.header.age_s)],

@@ -15,7 +15,7 @@ const MOST_EVENTS = 500;
 const NO_CHART = new Set([
   "wall_s", "training_s", "env_steps", "stop_env_steps", "stop_wall_s", "episodes", "updates", "inserted", "sampled", "learned", "stale_priorities",
   "saturated_priorities", "replay_capacity", "env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "products_per_s",
-  "machine_busy_share", "limit_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
+  "machine_busy_share", "peak_share", "train_return_mean", "eval_return_mean", "eval_return_std", "eval_episodes", "eval_version", "best_eval_return",
   "best_eval_ci95_low", "stop_eval_return",
   "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "replay_size",
 ]);
@@ -272,7 +272,7 @@ export class Run {
       const known = this.moments.map(([, run]) => run[key]).filter((value) => value !== null);
       return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
     };
-    const keys = ["env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "machine_busy_share", "limit_share"];
+    const keys = ["env_steps_per_s", "updates_per_s", "learned_per_s", "cores_used", "machine_busy_share", "peak_share"];
     return Object.fromEntries(keys.map((key) => [key, mean(key)]));
   }
 

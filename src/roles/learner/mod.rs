@@ -181,7 +181,7 @@ impl<'a> Learner<'a> {
             return Ok(self.interrupted());
         }
         let learning_rate = learning_rate(self.run.config, share.env_steps, self.view.doublings);
-        let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate);
+        let norm = self.learning.apply(&mut self.gradient, &mut share, learning_rate as f32);
         if !norm.is_finite() {
             return Err(RoleError::diverged(self.run.config, self.updates + 1, share.tally.to_string()));
         }
@@ -246,11 +246,12 @@ impl<'a> Learner<'a> {
     }
 }
 
-fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f32 {
+/// The learning rate of an update after `env_steps`, with the configured batch doubled `doublings` times.
+pub(super) fn learning_rate(config: &Config, env_steps: u64, doublings: i8) -> f64 {
     let begin = config.learning_rate();
     let end = config.learner.learning_rate_end.unwrap_or(begin);
     let configured = linear(begin, end, env_steps, config.run.stop_env_steps);
-    (configured * config.adaptation.step_size.factor(doublings)) as f32
+    configured * config.adaptation.step_size.factor(doublings)
 }
 
 /// Learn until the run ends.

@@ -32,7 +32,7 @@ mod watch; // who has died, and when its replacement starts
 // What a run keeps, and what a helper finds out beside it: a child that does one thing and tells what came of it.
 mod checkpoint_writer;
 mod helper;
-mod products_limit;
+mod products_peak;
 mod record;
 mod weights;
 

@@ -10,9 +10,11 @@ use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
 use crate::replay::{SumTree, fresh_rows};
+use crate::roles::learner::learning_rate;
 use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
+use crate::segment::membership::View;
 use crate::segment::metrics::Report;
 use crate::segment::processes::Role;
 use crate::segment::scores::{EvaluationScore, Scores, TrainingScore};
@@ -84,7 +86,7 @@ impl Observer {
             ..Snapshot::default()
         };
         (self.earlier_training_s, self.earlier_steps) = (training_s, self.last.env_steps);
-        // The limit of the machine on which these were computed is not known any more.
+        // The peak of the machine on which these were computed is not known any more.
         self.earlier_products = segment.processes().total(Counter::Products);
         if let Some(newest) = remembered.newest {
             self.take_in_newest(newest);
@@ -164,6 +166,7 @@ impl Observer {
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
         let capacity = segment.layout().sizes().capacity as u64;
         let gpus = self.gpus.total();
+        let learning_rate = learning_rate(config, env_steps, View::load(control.membership()).doublings);
         let mut now = Snapshot {
             wall_s,
             training_s,
@@ -188,6 +191,8 @@ impl Observer {
             stop_eval_return: config.run.stop_eval_return,
             epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
             beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
+            learning_rate,
+            policy_learning_rate: config.algorithm.policy_learning_rate.map(|rate| rate * (learning_rate / config.learning_rate())),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
             policy_lag_max: segment.processes().largest_policy_lag(),
@@ -198,7 +203,7 @@ impl Observer {
             supervisor_processor_s: processor_s.supervisor,
             effort,
             effort_in_training,
-            products_limit_per_s: control.products_limit_per_s().load(Ordering::Relaxed),
+            products_peak_per_s: control.products_peak_per_s().load(Ordering::Relaxed),
             restarts,
             gpu_busy_share: gpus.map(|load| load.busy_share),
             gpu_memory_bytes: gpus.map(|load| load.memory_bytes),
@@ -343,6 +348,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::schema::StepSize;
     use crate::segment::SegmentSizes;
     use crate::telemetry::ByKind;
 
@@ -405,6 +411,24 @@ mod tests {
     }
 
     #[test]
+    fn learning_rates_are_those_of_an_update_now_with_the_batch_that_learners_have() {
+        let (mut config, segment, mut observer) = small_run();
+        (config.learner.learning_rate, config.learner.learning_rate_end, config.run.stop_env_steps) = (Some(0.5), Some(0.25), 100);
+        config.adaptation.step_size = StepSize::Linear;
+        let mut look = |config: &Config, env_steps, doublings| {
+            segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+            View { epoch: 1, members: 1, leader: Some(0), doublings }.store(segment.control().membership());
+            let now = observer.snapshot(&segment, config, 0);
+            (now.learning_rate, now.policy_learning_rate)
+        };
+        assert_eq!(look(&config, 0, 0), (0.5, None));
+        config.algorithm.policy_learning_rate = Some(0.125);
+        assert_eq!(look(&config, 0, 0), (0.5, Some(0.125)));
+        assert_eq!(look(&config, 50, -1), (0.1875, Some(0.046_875)));
+        assert_eq!(look(&config, 200, 1), (0.5, Some(0.125)), "half of it at the end, and the batch is doubled");
+    }
+
+    #[test]
     fn where_more_episodes_end_at_once_than_are_kept_the_newest_of_every_process_are() {
         let (config, segment, mut observer) = small_run();
         // Each of four processes has a quarter of the newest that are kept.
@@ -449,12 +473,12 @@ mod tests {
         let first = observer.snapshot(&segment, &config, 0);
         assert!(first.wall_s > 0.0 && first.learned == 1_000_000);
         assert_eq!([first.env_steps_per_s, first.updates_per_s, first.learned_per_s, first.products_per_s], [0.0; 4]);
-        // Ten seconds later, at a limit that was measured on this machine.
+        // Ten seconds later, with a peak that was measured on this machine.
         let processor_s = ByKind { learners: 10.0, actors: 5.0, supervisor: 1.0, ..ByKind::default() };
         let effort_in_training = Effort { processor_s, products: 500, ..Effort::default() };
-        let later = Snapshot { training_s: 70.0, products_limit_per_s: 100, effort_in_training, ..first };
+        let later = Snapshot { training_s: 70.0, products_peak_per_s: 100, effort_in_training, ..first };
         let means = later.with_rates_of_training();
-        assert_eq!((means.products_per_s, means.limit_share, means.cores_used), (50.0, Some(0.5), 1.5));
+        assert_eq!((means.products_per_s, means.peak_share, means.cores_used), (50.0, Some(0.5), 1.5));
         assert_eq!(means.cores_by_kind, ByKind { learners: 1.0, actors: 0.5, supervisor: 0.1, ..ByKind::default() });
     }
 }

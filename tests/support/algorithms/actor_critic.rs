@@ -103,6 +103,18 @@ impl ActorCritic {
         (actions, log_densities.sum_dim_intlist([1i64].as_slice(), true, Kind::Double))
     }
 
+    /// The entropy of SAC's policy, as actions that are drawn with `noise` tell it, and the deviation of the normal distribution that is
+    /// squashed, over all elements.
+    fn of_policy(&self, batch: &Batch, noise: &Tensor) -> Vec<(&'static str, f64)> {
+        if self.kinship != Kinship::Sac {
+            return Vec::new();
+        }
+        let observations = column(batch, OBSERVATION);
+        let (_, log_densities) = self.draw(&observations, noise);
+        let deviations = self.policy.outputs(&observations).chunk(2, 1)[1].clamp(-20.0, 2.0).exp();
+        vec![("entropy", -number(&log_densities.mean(Kind::Double))), ("action_std", number(&deviations.mean(Kind::Double)))]
+    }
+
     /// The policy's loss and the temperature's, summed over the transitions.
     fn policy_losses(&self, batch: &Batch, noise: &Tensor) -> (Tensor, Tensor) {
         let observations = column(batch, OBSERVATION);
@@ -135,15 +147,16 @@ impl Reference for ActorCritic {
         let input = Tensor::cat(&[column(batch, OBSERVATION), column(batch, ACTION)], 1);
         let loss = self.config.algorithm.loss.unwrap_or(Loss::Mse);
         let count = self.critics.len() as f64;
-        let mut found = Found { loss_sum: 0.0, q_sum: 0.0, policy_loss_sum: 0.0, errors: vec![0.0; rows], gradient: Vec::new() };
+        let of_policy = self.of_policy(batch, &own_noise);
+        let mut found = Found { loss_sum: 0.0, q_sum: 0.0, policy_loss_sum: 0.0, of_policy, errors: vec![0.0; rows], gradient: Vec::new() };
         let (policy_loss, temperature_loss) = self.policy_losses(batch, &own_noise);
-        let mut of_policy = gradient_of(&policy_loss, self.policy.parameters());
+        let mut policy_gradient = gradient_of(&policy_loss, self.policy.parameters());
         if self.moves_policy(self.critics[0].steps() + 1) {
             found.policy_loss_sum = number(&policy_loss);
         } else {
-            of_policy.fill(0.0);
+            policy_gradient.fill(0.0);
         }
-        found.gradient.push(of_policy);
+        found.gradient.push(policy_gradient);
         for critic in &self.critics {
             let chosen = critic.outputs(&input);
             let errors = &chosen - &targets;
@@ -191,6 +204,7 @@ impl Reference for ActorCritic {
         }
         let mut said = vec![("loss", found.loss_sum / rows / importance), ("q_mean", found.q_sum / rows), ("gradient_norm", gradient_norm)];
         said.extend(moves_policy.then_some(("policy_loss", found.policy_loss_sum / rows)));
+        said.extend(&found.of_policy);
         said.extend((self.kinship == Kinship::Sac).then(|| ("entropy_temperature", self.alpha())));
         said
     }

@@ -39,6 +39,7 @@ impl Reference for DeepQ {
             loss_sum: number(&loss),
             q_sum: number(&chosen.sum(Kind::Double)),
             policy_loss_sum: 0.0,
+            of_policy: Vec::new(),
             errors: values(&errors.abs()),
             gradient: vec![gradient_of(&loss, self.network.parameters())],
         }

@@ -22,6 +22,8 @@ pub struct Found {
     pub q_sum: f64,
     /// Loss of the policy, summed over the transitions; 0 if the update leaves the policy alone.
     pub policy_loss_sum: f64,
+    /// What else is said of the policy, by the names of metrics: means over the transitions.
+    pub of_policy: Vec<(&'static str, f64)>,
     /// Absolute errors, averaged over the critics.
     pub errors: Vec<f64>,
     /// Gradient of the summed losses with respect to everything that is learned: one part for each network, and one for the temperature.

@@ -11,7 +11,7 @@ use super::super::fitting::Fitting;
 use super::super::hang::LookClock;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
-use super::super::products_limit::ProductsLimit;
+use super::super::products_peak::ProductsPeak;
 use super::super::resumption::{KeptRun, Resumption, run_name};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
@@ -56,7 +56,7 @@ impl Session {
         registry.check_free(std::process::id())?;
         let mut session = Self::allocate(prepared, plan, console, origin, &registry)?;
         session.tell_beginnings(from, &removals);
-        session.limit = ProductsLimit::begin(&session.segment, session.config());
+        session.peak = ProductsPeak::begin(&session.segment, session.config());
         session.segment.control().set_run_state(RunState::Running);
         if is_adopted {
             session.answer_for_segment();
@@ -117,7 +117,7 @@ impl Session {
             sinks,
             observer,
             checkpoints,
-            limit: None,
+            peak: None,
             watched: plan.processes.into_iter().map(Watched::new).collect(),
             segment,
             reports: None,

@@ -26,7 +26,7 @@ use super::checkpoint_writer::CheckpointWriter;
 use super::fitting::Fitting;
 use super::hang::LookClock;
 use super::observe::Observer;
-use super::products_limit::ProductsLimit;
+use super::products_peak::ProductsPeak;
 use super::sentinel::Sentinel;
 use super::standstill::Standstill;
 use super::watch::{Watched, wait_for};
@@ -57,7 +57,7 @@ pub struct Session {
     observer: Observer,
     checkpoints: CheckpointWriter,
     /// How much the cores could compute.
-    limit: Option<ProductsLimit>,
+    peak: Option<ProductsPeak>,
     reports: Option<IpcReceiver<EvaluationReport>>,
     membership: Membership,
     earlier_restarts: u64,
@@ -163,8 +163,8 @@ impl Session {
             return Ok(());
         }
         self.next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
-        if let Some(limit) = &mut self.limit {
-            limit.look(&self.segment);
+        if let Some(peak) = &mut self.peak {
+            peak.look(&self.segment);
         }
         let snapshot = self.snapshot();
         self.sinks.record(&snapshot);

@@ -8,7 +8,7 @@ use shoal::sync::Ordering;
 
 use crate::support::programs::start;
 
-/// A share of the limit, which no run reaches that does anything else.
+/// A share of the peak, which no run reaches that does anything else.
 fn is_share(value: &Value) -> bool {
     value.as_f64().is_some_and(|share| share > 0.0 && share < 1.0)
 }
@@ -45,12 +45,12 @@ fn is_busy(value: &Value) -> bool {
 #[test]
 fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     let mut run = start(&["network.hidden=[256, 256]", "learner.batch_size=256", "replay.min_size=256", "replay.samples_per_insert=64"]);
-    let line = run.wait_for("the share", |line| line["updates"].as_u64() > Some(50) && is_share(&line["limit_share"]));
+    let line = run.wait_for("the share", |line| line["updates"].as_u64() > Some(50) && is_share(&line["peak_share"]));
     assert!(is_busy(&line["machine_busy_share"]), "{line}");
     let segment = run.segment();
-    let limit_per_s = segment.control().products_limit_per_s().load(Ordering::Relaxed) as f64;
-    let [share, products_per_s] = ["limit_share", "products_per_s"].map(|key| line[key].as_f64().unwrap());
-    assert!((share * limit_per_s / products_per_s - 1.0).abs() < 1e-6, "{share} of {limit_per_s} is not {products_per_s}");
+    let peak_per_s = segment.control().products_peak_per_s().load(Ordering::Relaxed) as f64;
+    let [share, products_per_s] = ["peak_share", "products_per_s"].map(|key| line[key].as_f64().unwrap());
+    assert!((share * peak_per_s / products_per_s - 1.0).abs() < 1e-6, "{share} of {peak_per_s} is not {products_per_s}");
     // An update of double DQN has three forward passes, and a backward pass without the gradient of the input. Actors compute as well, and
     // the products of an update are counted before the update.
     let weights = [4 * 256, 256 * 256, 256 * 2];
@@ -63,7 +63,7 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     let pid = run.pid().to_string();
     let inspect = |arguments: &[&str]| run.ask("inspect", &[&[&*pid][..], arguments].concat());
     let report: Value = serde_json::from_str(&inspect(&["--json", "--interval-ms", "2000"])).unwrap();
-    assert!(is_share(&report["run"]["limit_share"]), "{}", report["run"]);
+    assert!(is_share(&report["run"]["peak_share"]), "{}", report["run"]);
     assert!(is_busy(&report["run"]["machine_busy_share"]), "{}", report["run"]);
     let text = inspect(&["--interval-ms", "2000"]);
     assert!(text.contains(" % of what they could compute, machine "), "{text}");
@@ -71,7 +71,7 @@ fn the_share_of_what_the_cores_could_compute_is_shown_everywhere() {
     run.end_by(Signal::SIGINT);
     let record = run.record();
     let summary = &record["finished"]["summary"];
-    assert!(is_share(&summary["limit_share"]) && is_busy(&summary["machine_busy_share"]), "{summary}");
+    assert!(is_share(&summary["peak_share"]) && is_busy(&summary["machine_busy_share"]), "{summary}");
     assert!(summary["learned_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{summary}");
     let cores = [&summary["cores_used"], &summary["cores_by_kind"]["learners"], &summary["cores_by_kind"]["supervisor"]];
     assert!(cores.iter().all(|cores| cores.as_f64() > Some(0.0)), "{summary}");

@@ -14,12 +14,12 @@ use crate::sync::Ordering;
 const MEASURING: Duration = Duration::from_millis(200);
 
 /// The measurement, and what came of it.
-pub(super) struct ProductsLimit {
+pub(super) struct ProductsPeak {
     measuring: Option<Helper<Option<f64>>>,
     products_per_s_of_a_core: Option<f64>,
 }
 
-impl ProductsLimit {
+impl ProductsPeak {
     /// Begin to measure. `None` if learners do not compute on cores, or no child can be started: a run does
     /// without.
     pub(super) fn begin(segment: &Segment, config: &Config) -> Option<Self> {
@@ -42,8 +42,8 @@ impl ProductsLimit {
         }
         if let Some(products_per_s) = self.products_per_s_of_a_core {
             // Far below 2^63, and never negative.
-            let limit_per_s = (products_per_s * usable_now() as f64) as u64;
-            segment.control().products_limit_per_s().store(limit_per_s, Ordering::Relaxed);
+            let peak_per_s = (products_per_s * usable_now() as f64) as u64;
+            segment.control().products_peak_per_s().store(peak_per_s, Ordering::Relaxed);
         }
     }
 }
