@@ -3,8 +3,8 @@
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
+use crate::algorithms::Algorithm;
 use crate::config::fitted::Found;
-use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
@@ -70,9 +70,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
 }
 
 /// Whether actors have to know of how many they are, because each of them explores to another degree.
-pub(super) fn is_graded(config: &Config) -> bool {
-    let algorithm = &config.algorithm;
-    algorithm.exploration == Exploration::ApeX || algorithm.exploration_noise_spread != 1.0
+pub(super) fn is_graded(algorithm: &dyn Algorithm, stop_env_steps: u64) -> bool {
+    // Where exploration falls, all may begin or end alike.
+    [0, stop_env_steps].into_iter().any(|env_steps| algorithm.exploration(0, 2, env_steps) != algorithm.exploration(1, 2, env_steps))
 }
 
 /// A tuner at work.
@@ -188,7 +188,10 @@ fn progress(now: &Snapshot) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithms::registry;
     use crate::config::fitted::tests::config;
+    use crate::config::schema::Exploration;
+    use crate::environments::spec;
 
     #[test]
     fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {
@@ -210,6 +213,24 @@ mod tests {
         let range = |low, high| Range { low, high };
         let expected = Ranges { actors: range(2, 5), environments: range(4, 16), batch_size: range(32, 256) };
         assert_eq!(ranges(&given, 4), Some(expected));
+    }
+
+    #[test]
+    fn actors_know_of_how_many_they_are_where_their_algorithm_lets_them_explore_to_different_degrees() {
+        let graded = |name: &str, environment: &str, change: fn(&mut Config)| {
+            let mut config = Config::for_environment(environment);
+            config.algorithm.name = name.into();
+            change(&mut config);
+            let algorithm = registry::build(&config, &spec(environment).unwrap()).unwrap();
+            is_graded(&*algorithm, config.run.stop_env_steps)
+        };
+        let ape_x = |config: &mut Config| config.algorithm.exploration = Exploration::ApeX;
+        assert!(!graded("dqn", "CartPole-v1", |_| {}) && graded("dqn", "CartPole-v1", ape_x));
+        let alike = |config: &mut Config| (config.algorithm.exploration, config.algorithm.epsilon_alpha) = (Exploration::ApeX, 0.0);
+        assert!(!graded("dqn", "CartPole-v1", alike), "the rungs of the ladder are one");
+        let spread = |config: &mut Config| config.algorithm.exploration_noise_spread = 0.25;
+        assert!(!graded("td3", "Pendulum-v1", |_| {}) && graded("td3", "Pendulum-v1", spread));
+        assert!(!graded("sac", "Pendulum-v1", |_| {}));
     }
 
     #[test]
