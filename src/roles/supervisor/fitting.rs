@@ -149,7 +149,7 @@ impl Fitting {
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
-            progress: progress(now),
+            progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
             window,
             in_force,
             usable_cores,
@@ -179,10 +179,10 @@ impl Fitting {
     }
 }
 
-/// The part of the run that is over, from 0 to 1: by steps or by time, whichever is more.
-fn progress(now: &Snapshot) -> f64 {
-    let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
-    by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)
+/// The part of a run that is over, from 0 to 1: by steps or by time, whichever is more.
+pub(super) fn part_over(env_steps: u64, stop_env_steps: u64, wall_s: f64, stop_wall_s: Option<f64>) -> f64 {
+    let by_steps = env_steps as f64 / stop_env_steps as f64;
+    by_steps.max(stop_wall_s.map_or(0.0, |limit_s| wall_s / limit_s)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -235,9 +235,7 @@ mod tests {
 
     #[test]
     fn the_part_of_a_run_that_is_over_is_that_of_its_steps_or_of_its_time_whichever_is_more() {
-        let over = |env_steps, stop_wall_s| {
-            progress(&Snapshot { env_steps, stop_env_steps: 100, wall_s: 30.0, stop_wall_s, ..Snapshot::default() })
-        };
+        let over = |env_steps, stop_wall_s| part_over(env_steps, 100, 30.0, stop_wall_s);
         assert_eq!([over(1, Some(60.0)), over(90, Some(60.0)), over(1, None)], [0.5, 0.9, 0.01]);
     }
 
