@@ -57,6 +57,9 @@ pub enum CatalogueError {
 impl Catalogue {
     /// Lets `algorithm.name` take the name in `declaration`, for the algorithm that `build` makes.
     ///
+    /// A supervisor calls `build` before it forks the processes of a run: `build` must start no thread and must not use
+    /// a GPU, since neither reaches the forked processes. [`Algorithm::policy`] and [`Algorithm::learning`] may do both.
+    ///
     /// # Errors
     /// The name of the algorithm, or of one of its own keys, is taken, or has other characters than small letters,
     /// digits and `_`; a key does not take its own default, or is none of the library.

@@ -281,8 +281,10 @@ fn evaluate(world: &World, publications: usize, unconfirmed: u64) -> (Vec<Evalua
 
 #[test]
 fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_asked_for() {
-    for (greedy, exploration) in [(true, 0.0), (false, 1.0)] {
-        let mut config = config("sac");
+    // DQN, which knows no `evaluator.greedy`, stands for an algorithm of a program's own that does.
+    for (algorithm, greedy, exploration) in [("sac", true, 0.0), ("sac", false, 1.0), ("dqn", false, 0.25)] {
+        let mut config = config(algorithm);
+        config.algorithm.epsilon_start = 0.25;
         (config.evaluator.episodes, config.evaluator.confirm_episodes, config.evaluator.greedy) = (3, 5, greedy);
         // Episodes have 4, 5 and 2 steps in turn.
         config.evaluator.episode_limit_steps = 3;
@@ -291,7 +293,7 @@ fn an_evaluator_plays_as_many_episodes_as_long_and_with_as_much_exploration_as_a
         let played: Vec<_> =
             evaluations.into_iter().map(|found| (found.kind, found.returns.len(), found.lengths.into_iter().max())).collect();
         assert_eq!(played, [(EvaluationKind::Routine, 3, Some(3)), (EvaluationKind::Confirmation, 5, Some(3))]);
-        assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "greedy: {greedy}, {heard:?}");
+        assert!(heard.iter().all(|&asked| asked == Asked::Exploring(exploration)), "{algorithm}, greedy: {greedy}, {heard:?}");
     }
 }
 

@@ -79,7 +79,8 @@ pub trait Algorithm {
     fn metrics(&self) -> &'static [Metric];
 
     /// The network that acts: its parameters are what learners publish, and what a weights file holds. If observations
-    /// are normalised, a wrapper around the algorithm appends their scaling.
+    /// are normalised, a wrapper around the algorithm appends their scaling. One that is impossible is refused once the
+    /// algorithm has been built; a constructor that counts its parameters calls [`NetworkSpec::validate`] before.
     fn network(&self) -> &NetworkSpec;
 
     /// How many values are published, learned and kept.

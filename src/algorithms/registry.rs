@@ -98,6 +98,8 @@ impl Algorithms {
             return Err(AlgorithmError::Misnamed { name: name.clone(), other: algorithm.name() });
         }
         check_bounds(algorithm.name(), environment)?;
+        // Before its parameters are counted, which only a network that is possible lets anybody do.
+        algorithm.network().validate()?;
         let (published, parameters) = (algorithm.sizes().published, algorithm.network().parameter_count());
         if published != parameters {
             return Err(AlgorithmError::Published { algorithm: algorithm.name(), published, parameters });
@@ -134,11 +136,13 @@ mod tests {
     use crate::environments::{ActionSpace, spec};
     use crate::experience::Experience;
     use crate::metrics::Metric;
-    use crate::networks::NetworkSpec;
+    use crate::networks::{Head, InputSpec, NetworkSpec};
+    use crate::values::ValueType;
 
     /// SAC of a pendulum under another name, for whatever environment.
     struct Mine {
         sac: Box<dyn Algorithm>,
+        network: NetworkSpec,
         /// Values that it publishes beside the parameters of its network.
         further: usize,
     }
@@ -147,7 +151,8 @@ mod tests {
         fn new(further: usize) -> Result<Self, AlgorithmError> {
             let mut config = Config::for_environment("Pendulum-v1");
             config.algorithm.name = "sac".into();
-            Ok(Self { sac: build(&config, &pendulum())?, further })
+            let sac = build(&config, &pendulum())?;
+            Ok(Self { network: sac.network().clone(), sac, further })
         }
     }
 
@@ -165,7 +170,7 @@ mod tests {
         }
 
         fn network(&self) -> &NetworkSpec {
-            self.sac.network()
+            &self.network
         }
 
         fn sizes(&self) -> Sizes {
@@ -191,8 +196,16 @@ mod tests {
     }
 
     fn build_mine(further: usize, environment: &EnvironmentSpec) -> Result<(), AlgorithmError> {
+        build_as_mine(move || Mine::new(further), environment)
+    }
+
+    /// Build the algorithm that `make` makes, under its name.
+    fn build_as_mine(
+        make: impl Fn() -> Result<Mine, AlgorithmError> + Send + Sync + 'static,
+        environment: &EnvironmentSpec,
+    ) -> Result<(), AlgorithmError> {
         let mut algorithms = Algorithms::default();
-        algorithms.add(Declaration { name: "mine", keys: &[], learns_from_bytes: false }, move |_, _| Mine::new(further));
+        algorithms.add(Declaration { name: "mine", keys: &[], learns_from_bytes: false }, move |_, _| make());
         let mut config = Config::for_environment(&environment.id);
         config.algorithm.name = "mine".into();
         config.algorithm.normalise_observations = true;
@@ -204,6 +217,14 @@ mod tests {
         build_mine(0, &pendulum()).expect("how observations are scaled is published behind the parameters, and has its place");
         let refusal = build_mine(2, &pendulum()).unwrap_err();
         assert!(refusal.to_string().starts_with("mine publishes ") && refusal.key() == "algorithm.name", "{refusal}");
+    }
+
+    #[test]
+    fn a_network_whose_kernel_is_larger_than_its_image_is_refused_by_the_convolutions_whoever_made_it() {
+        let image = InputSpec { element: ValueType::U8, shape: vec![1, 4, 4] };
+        let network = NetworkSpec::of_input(image, &[[8, 5, 1]], &[], Head::Linear { outputs: 2 });
+        let refusal = build_as_mine(move || Ok(Mine { network: network.clone(), ..Mine::new(0)? }), &pendulum()).unwrap_err();
+        assert_eq!(refusal.key(), "network.convolutions", "{refusal}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ impl<'a> StateWriter<'a> {
     /// # Panics
     /// When there is no room for them.
     pub fn values(&mut self, values: &[f32]) {
+        check_room(values.len(), self.rest.len());
         let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(values.len());
         part.copy_from_slice(values);
         self.rest = rest;
@@ -59,6 +60,7 @@ impl<'a> StateReader<'a> {
     /// # Panics
     /// When fewer values are left.
     pub fn values(&mut self, length: usize) -> &'a [f32] {
+        check_room(length, self.rest.len());
         let (part, rest) = self.rest.split_at(length);
         self.rest = rest;
         part
@@ -78,9 +80,31 @@ impl<'a> StateReader<'a> {
     }
 }
 
+/// Refuses to go beyond a state of which so many values are `left`: how long it is, an algorithm of one's own says itself.
+fn check_room(wanted: usize, left: usize) {
+    assert!(wanted <= left, "{left} values are left of a learner's state, and {wanted} more are wanted: raise Sizes::state");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "1 values are left of a learner's state, and 2 more are wanted: raise Sizes::state")]
+    fn whoever_writes_more_than_a_state_has_is_told_which_size_to_raise() {
+        let mut state = [0.0; 3];
+        let mut writer = StateWriter::new(&mut state);
+        writer.values(&[1.0, 2.0]);
+        writer.count(7);
+    }
+
+    #[test]
+    #[should_panic(expected = "0 values are left of a learner's state, and 1 more are wanted: raise Sizes::state")]
+    fn whoever_reads_more_than_a_state_has_is_told_which_size_to_raise() {
+        let mut reader = StateReader::new(&[1.0, 2.0]);
+        reader.values(2);
+        reader.values(1);
+    }
 
     #[test]
     fn what_was_written_is_read_back() {

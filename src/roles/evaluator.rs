@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{LEAVING_PATIENCE, RoleError, Run};
 use super::signs_of_life::SignsOfLife;
-use crate::algorithms::{ActionBatch, Policy, Random};
+use crate::algorithms::{ActionBatch, Algorithm, Policy, Random};
 use crate::checkpoint::{self, PolicySaver, PolicySpaces, Unsaved, WeightsError, WeightsEvaluation, WeightsMetadata};
 use crate::config::Config;
 use crate::environments::{Purpose, VectorEnvironment, derive_seed};
@@ -77,9 +77,10 @@ pub fn episodes_cut_off(lengths: &[u64], own_limit_steps: Option<u32>, limit_ste
     if own_limit_steps == Some(limit_steps) { 0 } else { lengths.iter().filter(|&&length| length >= u64::from(limit_steps)).count() }
 }
 
-/// How much a policy explores while it is evaluated.
-pub fn exploration(config: &Config) -> f32 {
-    if config.evaluator.greedy { 0.0 } else { 1.0 }
+/// How much a policy of `algorithm` explores where it is evaluated or shown after `env_steps` of its run: as in the first environment of
+/// training, unless it acts greedily.
+pub fn exploration(config: &Config, algorithm: &dyn Algorithm, env_steps: u64) -> f32 {
+    if config.evaluator.greedy { 0.0 } else { algorithm.exploration(0, 1, env_steps) }
 }
 
 /// Play `episodes` episodes, greedily with an `exploration` of 0, in `environments`, which are reset first. `go_on` is asked before
@@ -203,7 +204,7 @@ impl<'a> Evaluator<'a> {
         self.run.process.enter(Phase::Evaluate);
         self.run.process.set_parameter_updates(updates);
         self.policy.set_parameters(&self.parameters);
-        let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, go_on)? else { return Ok(None) };
+        let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, env_steps, go_on)? else { return Ok(None) };
         self.evaluated_version = version;
         let evaluation =
             Evaluation { version, updates, env_steps, kind: EvaluationKind::Routine, returns, lengths, ..Evaluation::default() };
@@ -227,7 +228,7 @@ impl<'a> Evaluator<'a> {
     /// the best.
     fn confirm(&mut self, routine: Evaluation) -> Result<Option<EvaluationReport>, RoleError> {
         let run = self.run;
-        let played = self.play(run.config.evaluator.confirm_episodes, || !is_called_off(run))?;
+        let played = self.play(run.config.evaluator.confirm_episodes, routine.env_steps, || !is_called_off(run))?;
         let Some(Episodes { returns, lengths }) = played else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
         let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
@@ -276,8 +277,8 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Play the loaded parameters with seeds that were not used before; `None` if that was cut short.
-    fn play(&mut self, episodes: usize, go_on: impl Fn() -> bool) -> Result<Option<Episodes>, RoleError> {
+    /// Play the loaded parameters, of a run after `env_steps`, with seeds that were not used before; `None` if that was cut short.
+    fn play(&mut self, episodes: usize, env_steps: u64, go_on: impl Fn() -> bool) -> Result<Option<Episodes>, RoleError> {
         let run = self.run;
         // Asked before every step, it is a sign of life, too: an evaluation may last longer than a process may be silent.
         let go_on = || {
@@ -286,7 +287,7 @@ impl<'a> Evaluator<'a> {
         };
         let seed = derive_seed(run.seed(), self.times_played);
         self.times_played += 1;
-        let exploration = exploration(run.config);
+        let exploration = exploration(run.config, run.algorithm, env_steps);
         // In the synchronous trainer the actor and the learner compute on this thread, too. Their products count; those of an
         // evaluation do not.
         run.count_products();

@@ -13,7 +13,7 @@ use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 
 use crate::support::programs::{
-    Supervised, Watchdog, confine, kill, limit_files, living, number, start, start_preset, stop, told, too_few_files, try_kill,
+    Supervised, Watchdog, confine, kill, limit_files, living, number, said, start, start_preset, stop, told, too_few_files, try_kill,
 };
 use crate::support::skipped;
 
@@ -112,6 +112,16 @@ fn actors_whose_environments_sleep_become_more_and_the_report_and_a_run_that_goe
     run.end_by(Signal::SIGINT);
     let fitted = summary(&run)["fitted"].as_str().unwrap().to_owned();
     assert!(fitted.starts_with("--set actor.count=2 ") && fitted.contains("1 settings tried, 1 faster"), "{fitted}");
+
+    // Half of the run is over.
+    let limit = format!("run.stop_env_steps={}", 2 * number(&run.metrics().pop().unwrap(), "env_steps"));
+    for (freeze_after, words) in
+        [("0.9", "fits itself actor.count 1 to 2, "), ("0.2", "fits itself not: nothing is tried after 0.2 of the run")]
+    {
+        let changes = ["--check", "--set", &limit, "--set", &format!("adaptation.freeze_after={freeze_after}")];
+        let plan = said(&run.command_to("resume", &changes).output().unwrap());
+        assert!(plan.contains(words), "{freeze_after}: {plan}");
+    }
 }
 
 #[test]

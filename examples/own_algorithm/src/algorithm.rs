@@ -29,7 +29,6 @@ impl ExpectedSarsa {
         let outputs = discrete_actions(DECLARATION.name, environment)?;
         let input = InputSpec { element: environment.observation.element, shape: environment.observation.shape.clone() };
         let network = NetworkSpec::of_input(input, &config.network.convolutions, &config.network.hidden, Head::Linear { outputs });
-        network.validate()?;
         let epsilon = config.own.number("epsilon") as f32;
         Ok(Self { config: config.clone(), transitions: Transitions::new(config, environment), network, epsilon })
     }

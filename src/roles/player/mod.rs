@@ -133,10 +133,10 @@ pub fn play(
         environments::make(catalogue, &saved.config, Purpose::Evaluation, look)
     };
     let mut environments = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
-    let mut policy = saved.policy_for(catalogue, environments.spec())?;
-    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, evaluator::exploration(&saved.config), || {
-        !system::stop_requested()
-    })?;
+    let algorithm = catalogue.algorithms().build(&saved.config, environments.spec())?;
+    let mut policy = saved.policy_of(&*algorithm)?;
+    let exploration = evaluator::exploration(&saved.config, &*algorithm, saved.weights.metadata.environment_steps);
+    let played = evaluator::play(&mut environments, &mut *policy, episodes, seed, exploration, || !system::stop_requested())?;
     if let Some(signal) = system::stop_signal() {
         return Err(PlayError::Interrupted { signal });
     }

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use super::super::environments;
 use super::PlayError;
 use crate::algorithms::{self, LATENT, VALUE};
-use crate::catalogue::Catalogue;
 use crate::checkpoint::{Checkpoints, PolicyWeights, RunCheckpoint};
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
-use crate::environments::EnvironmentSpec;
 use crate::networks::NetworkSpec;
 use crate::telemetry::RunFolder;
 
@@ -98,15 +96,10 @@ impl SavedPolicy {
         Ok(None)
     }
 
-    /// The policy, ready to act in `environment`, as its agent observes it.
+    /// The policy, ready to act in the environment for which the `algorithm` that the configuration names was built.
     ///
     /// # Errors
-    /// The algorithm is not in `catalogue`, or the network does not fit that environment.
-    pub fn policy_for(&self, catalogue: &Catalogue, environment: &EnvironmentSpec) -> Result<Box<dyn algorithms::Policy>, PlayError> {
-        self.policy_of(&*catalogue.algorithms().build(&self.config, environment)?)
-    }
-
-    /// As [`Self::policy_for`], with the `algorithm` that the configuration names.
+    /// The network does not fit that environment.
     pub(super) fn policy_of(&self, algorithm: &dyn algorithms::Algorithm) -> Result<Box<dyn algorithms::Policy>, PlayError> {
         let published = self.weights.published();
         let found = [self.weights.parameters.len(), published.len()];
@@ -201,8 +194,12 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::WeightsMetadata;
-    use crate::environments::{ActionSpace, spec};
+    use crate::environments::{ActionSpace, EnvironmentSpec, spec};
     use crate::networks::Head;
+
+    fn policy_in(environment: &EnvironmentSpec, saved: &SavedPolicy) -> Result<Box<dyn algorithms::Policy>, PlayError> {
+        saved.policy_of(&*algorithms::registry::build(&saved.config, environment)?)
+    }
 
     #[test]
     fn the_configuration_of_a_run_stays_as_it_is_and_elsewhere_the_network_is_that_of_the_file() {
@@ -244,7 +241,7 @@ mod tests {
         let weights = PolicyWeights::new(network.clone(), &vec![0.5; network.parameter_count()], metadata);
         let saved = SavedPolicy { path: "best.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config };
         let refusal = |environment: &EnvironmentSpec| {
-            let policy = saved.policy_for(&Catalogue::default(), environment);
+            let policy = policy_in(environment, &saved);
             policy.err().map_or_else(String::new, |error| error.to_string())
         };
         assert_eq!(refusal(&environment), "");
@@ -274,11 +271,11 @@ mod tests {
             let mut saved = SavedPolicy::open(&file, Which::Last).unwrap();
             assert_eq!(saved.config.network.hidden, [units]);
             assert_eq!(saved.config.algorithm.normalise_observations, is_scaled);
-            assert!(saved.policy_for(&Catalogue::default(), &environment).is_ok());
+            assert!(policy_in(&environment, &saved).is_ok());
 
             // As an algorithm of a program's own is left.
             saved.config.algorithm.normalise_observations = !is_scaled;
-            let refused = saved.policy_for(&Catalogue::default(), &environment);
+            let refused = policy_in(&environment, &saved);
             assert!(matches!(refused, Err(PlayError::Shape { found, expected, .. }) if found.abs_diff(expected) == 8));
         }
     }

@@ -3,8 +3,8 @@
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
+use crate::algorithms::Algorithm;
 use crate::config::fitted::Found;
-use crate::config::schema::Exploration;
 use crate::config::{Config, Key, Loaded, Rows};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
@@ -70,9 +70,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
 }
 
 /// Whether actors have to know of how many they are, because each of them explores to another degree.
-pub(super) fn is_graded(config: &Config) -> bool {
-    let algorithm = &config.algorithm;
-    algorithm.exploration == Exploration::ApeX || algorithm.exploration_noise_spread != 1.0
+pub(super) fn is_graded(algorithm: &dyn Algorithm, stop_env_steps: u64) -> bool {
+    // Where exploration falls, all may begin or end alike.
+    [0, stop_env_steps].into_iter().any(|env_steps| algorithm.exploration(0, 2, env_steps) != algorithm.exploration(1, 2, env_steps))
 }
 
 /// A tuner at work.
@@ -149,7 +149,7 @@ impl Fitting {
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
-            progress: progress(now),
+            progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
             window,
             in_force,
             usable_cores,
@@ -179,16 +179,19 @@ impl Fitting {
     }
 }
 
-/// The part of the run that is over, from 0 to 1: by steps or by time, whichever is more.
-fn progress(now: &Snapshot) -> f64 {
-    let by_steps = now.env_steps as f64 / now.stop_env_steps as f64;
-    by_steps.max(now.stop_wall_s.map_or(0.0, |limit_s| now.wall_s / limit_s)).clamp(0.0, 1.0)
+/// The part of a run that is over, from 0 to 1: by steps or by time, whichever is more.
+pub(super) fn part_over(env_steps: u64, stop_env_steps: u64, wall_s: f64, stop_wall_s: Option<f64>) -> f64 {
+    let by_steps = env_steps as f64 / stop_env_steps as f64;
+    by_steps.max(stop_wall_s.map_or(0.0, |limit_s| wall_s / limit_s)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithms::registry;
     use crate::config::fitted::tests::config;
+    use crate::config::schema::Exploration;
+    use crate::environments::spec;
 
     #[test]
     fn ranges_that_nobody_gave_follow_from_the_cores_and_the_start_and_the_batch_stays() {
@@ -213,10 +216,26 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_a_run_that_is_over_is_that_of_its_steps_or_of_its_time_whichever_is_more() {
-        let over = |env_steps, stop_wall_s| {
-            progress(&Snapshot { env_steps, stop_env_steps: 100, wall_s: 30.0, stop_wall_s, ..Snapshot::default() })
+    fn actors_know_of_how_many_they_are_where_their_algorithm_lets_them_explore_to_different_degrees() {
+        let graded = |name: &str, environment: &str, change: fn(&mut Config)| {
+            let mut config = Config::for_environment(environment);
+            config.algorithm.name = name.into();
+            change(&mut config);
+            let algorithm = registry::build(&config, &spec(environment).unwrap()).unwrap();
+            is_graded(&*algorithm, config.run.stop_env_steps)
         };
+        let ape_x = |config: &mut Config| config.algorithm.exploration = Exploration::ApeX;
+        assert!(!graded("dqn", "CartPole-v1", |_| {}) && graded("dqn", "CartPole-v1", ape_x));
+        let alike = |config: &mut Config| (config.algorithm.exploration, config.algorithm.epsilon_alpha) = (Exploration::ApeX, 0.0);
+        assert!(!graded("dqn", "CartPole-v1", alike), "the rungs of the ladder are one");
+        let spread = |config: &mut Config| config.algorithm.exploration_noise_spread = 0.25;
+        assert!(!graded("td3", "Pendulum-v1", |_| {}) && graded("td3", "Pendulum-v1", spread));
+        assert!(!graded("sac", "Pendulum-v1", |_| {}));
+    }
+
+    #[test]
+    fn the_part_of_a_run_that_is_over_is_that_of_its_steps_or_of_its_time_whichever_is_more() {
+        let over = |env_steps, stop_wall_s| part_over(env_steps, 100, 30.0, stop_wall_s);
         assert_eq!([over(1, Some(60.0)), over(90, Some(60.0)), over(1, None)], [0.5, 0.9, 0.01]);
     }
 

@@ -157,10 +157,16 @@ impl Prepared {
             .map_err(|message| self.loaded.error_at("environment.id", message).into())
     }
 
-    /// Build the learners' networks where they will be.
+    /// Build the learners' networks where they will be, and save their state once: an algorithm of a program's own may need more room for
+    /// it than it says.
     fn check_learner(&self) -> Result<(), SupervisorError> {
         let config = &self.loaded.config;
-        let build = |number| self.algorithm_of_learner(number).learning(config.run.seed).map(drop).map_err(|error| error.to_string());
+        let build = |number| -> Result<(), String> {
+            let algorithm = self.algorithm_of_learner(number);
+            let learning = algorithm.learning(config.run.seed).map_err(|error| error.to_string())?;
+            learning.save(&mut vec![0.0; algorithm.sizes().state]);
+            Ok(())
+        };
         let key = if lacks_engine(config) { "network.engine" } else { "learner.device" };
         // CUDA may take as long as it likes.
         (0..config.learner.devices().len()).try_for_each(|number| {

@@ -204,7 +204,7 @@ impl Prepared {
             ranges: self.ranges,
             actors: self.found(resumption).map_or(config.actor.count, |found| found.home.actors),
             usable_cores: cores::usable_now(),
-            goes_on: resumption.is_some(),
+            goes_on_after: resumption.map(|resumption| resumption.part_over(config)),
         };
         let plan = Plan::of_run(&self.planned, self.algorithm(), &machine.cores.by_preference, &neighbours, beginning);
         let mut plan = plan.map_err(|error| match error {

@@ -135,7 +135,7 @@ impl<'a> Visualizer<'a> {
     fn step(&mut self) -> Result<Step, EnvironmentError> {
         self.run.process.enter(Phase::Inference);
         self.policy.infer(self.observation.values(), 1, &mut self.outputs);
-        let exploration = exploration(self.run.config);
+        let exploration = exploration(self.run.config, self.run.algorithm, self.run.env_steps());
         self.policy.choose(&self.outputs, exploration, &mut self.random, self.actions.row_mut(0));
         self.run.process.enter(Phase::Environment);
         let action = match self.actions.for_environments() {

@@ -89,8 +89,8 @@ pub(super) struct Beginning<'a> {
     pub(super) actors: usize,
     /// Cores that there is time for: a control group may leave a run less than it has cores.
     pub(super) usable_cores: usize,
-    /// Whether the run goes on, with what a checkpoint holds.
-    pub(super) goes_on: bool,
+    /// The part of the run that is over where it goes on with what a checkpoint holds; `None` where it begins.
+    pub(super) goes_on_after: Option<f64>,
 }
 
 /// A run before it starts.
@@ -110,8 +110,8 @@ pub struct Plan {
     first_actors: usize,
     /// Frames of an observation; 0 where none is made of them.
     stack: usize,
-    /// Whether the run goes on, with what a checkpoint holds.
-    goes_on: bool,
+    /// The part of the run that is over where it goes on with what a checkpoint holds; `None` where it begins.
+    goes_on_after: Option<f64>,
     cores: usize,
     placed: String,
     /// Remarks that do not follow from the configuration.
@@ -131,7 +131,7 @@ impl Plan {
     /// # Errors
     /// A size that no segment can have.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
-        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: cores.len(), goes_on: false };
+        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: cores.len(), goes_on_after: None };
         Self::of_run(config, algorithm, cores, neighbours, beginning)
     }
 
@@ -179,7 +179,7 @@ impl Plan {
             ranges: beginning.ranges,
             first_actors: beginning.actors,
             stack,
-            goes_on: beginning.goes_on,
+            goes_on_after: beginning.goes_on_after,
             cores: beginning.usable_cores,
             placed,
             noted: Vec::new(),
@@ -379,7 +379,13 @@ impl fmt::Display for Plan {
         line("processes", &format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
         line("cores", &self.placed)?;
         if let Some(ranges) = &self.ranges {
-            line("fits itself", ranges)?;
+            let (over, freeze_after) = (self.goes_on_after.unwrap_or(0.0), self.config.adaptation.freeze_after);
+            if over < freeze_after {
+                line("fits itself", ranges)?;
+            } else {
+                let after = format!("nothing is tried after {freeze_after} of the run (adaptation.freeze_after)");
+                line("fits itself", &format!("not: {after}, and {over:.2} of it is over"))?;
+            }
         }
         for remark in self.remarks() {
             line("note", &remark)?;
@@ -402,6 +408,7 @@ fn lengths(observation: &ObservationSpace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adaptation::Range;
     use crate::algorithms::registry;
     use crate::environments::{self, EnvironmentSpec};
     use crate::machine::memory::Limit;
@@ -418,7 +425,7 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         (config.learner.count, config.learner.batch_size) = (2, 256);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on: false };
+        let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on_after: None };
         Plan::of_run(&config, &*algorithm, cores, &[], beginning).unwrap()
     }
 
@@ -465,6 +472,25 @@ mod tests {
         let plan = plan_of_two_learners(&[], 1_500);
         assert!(plan.to_string().contains("on 1,500 cores:") && plan.remarks().is_empty(), "{plan}");
         assert!(plan.to_string().contains("every process on any core: there are more than an affinity mask"), "{plan}");
+    }
+
+    #[test]
+    fn a_run_that_goes_on_too_late_to_try_anything_says_so_in_place_of_its_ranges() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.adaptation.enabled = true;
+        let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
+        let range = |high| Range { low: 1, high };
+        let ranges = Some(Ranges { actors: range(4), environments: range(32), batch_size: Range::fixed(64) });
+        let said = |goes_on_after| {
+            let beginning = Beginning { config: &config, ranges, actors: 1, usable_cores: 2, goes_on_after };
+            Plan::of_run(&config, &*algorithm, &[0, 1], &[], beginning).unwrap().to_string()
+        };
+        for early in [None, Some(0.19)] {
+            assert!(said(early).contains("fits itself actor.count 1 to 4, "), "{}", said(early));
+        }
+        let late = said(Some(0.3));
+        let told = "fits itself not: nothing is tried after 0.2 of the run (adaptation.freeze_after), and 0.30 of it is over\n";
+        assert!(late.contains(told) && !late.contains("actor.count 1 to 4"), "{late}");
     }
 
     #[test]

@@ -16,10 +16,10 @@ impl Plan {
         // `None` if not even the smallest replay fits.
         let fitting = self.layout.sizes().largest_capacity(available, |capacity| self.frames(capacity));
         match (self.config.rows(), fitting) {
-            (Rows::Transitions, _) if self.goes_on => {
+            (Rows::Transitions, _) if self.goes_on_after.is_some() => {
                 self.beside_what_stays(available, "replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
             }
-            (Rows::Fragments, None) if self.goes_on => self.beside_what_stays(available, "fragments.length_steps", &[]),
+            (Rows::Fragments, None) if self.goes_on_after.is_some() => self.beside_what_stays(available, "fragments.length_steps", &[]),
             (_, None) => self.beside_the_replay(),
             (Rows::Transitions, Some(most)) => self.fewer_transitions(most),
             (Rows::Fragments, Some(most)) => self.fewer_fragments(most),
@@ -62,7 +62,7 @@ impl Plan {
         if config.learns_from_old_policies() && most >= others + least {
             return lower(key, capacity - others, most - others);
         }
-        let length = if self.goes_on { "" } else { "fragments.length_steps, " };
+        let length = if self.goes_on_after.is_some() { "" } else { "fragments.length_steps, " };
         format!("lower learner.batch_size, {length}{} or actor.attach_slots", self.keys_of_actors())
     }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn plan_of_a_run_that_goes_on(config: &Config, environment: &EnvironmentSpec) -> Plan {
-        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: 2, goes_on: true };
+        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: 2, goes_on_after: Some(0.0) };
         Plan::of_run(config, &*registry::build(config, environment).unwrap(), &[0, 1], &[], beginning).unwrap()
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let ends = [largest.actor.count, largest.actor.environments, largest.learner.batch_size];
         let [actors, environments, batch_size] = ends.map(|high| Range { low: 1, high });
         let ranges = Some(Ranges { actors, environments, batch_size });
-        let beginning = Beginning { config: first, ranges, actors: first.actor.count, usable_cores: 2, goes_on: false };
+        let beginning = Beginning { config: first, ranges, actors: first.actor.count, usable_cores: 2, goes_on_after: None };
         Plan::of_run(largest, &*registry::build(largest, &cartpole()).unwrap(), &[0, 1], &[], beginning).unwrap()
     }
 

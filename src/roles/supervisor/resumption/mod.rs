@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
+use super::fitting::part_over;
 use super::record::SupervisorRecord;
 use super::remarks::next_update;
 use super::starting_point::different_field;
@@ -321,6 +322,11 @@ impl Resumption {
     /// How long the run has taken up to the checkpoint.
     pub(super) fn elapsed(&self) -> Duration {
         Duration::try_from_secs_f64(self.supervisor_record.wall_s).unwrap_or_default()
+    }
+
+    /// The part of the run that was over at the checkpoint, by the limits of `config`.
+    pub(super) fn part_over(&self, config: &Config) -> f64 {
+        part_over(self.checkpoint.manifest().env_steps, config.run.stop_env_steps, self.supervisor_record.wall_s, config.run.stop_wall_s)
     }
 
     /// Put what was saved into `segment`, which nobody uses yet.

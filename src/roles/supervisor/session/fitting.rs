@@ -51,7 +51,7 @@ impl Session {
     /// number of environments.
     pub(super) fn match_actors_to_setting(&mut self) -> Result<(), SupervisorError> {
         let wanted = self.wanted();
-        let is_graded = is_graded(self.config());
+        let is_graded = is_graded(self.prepared.algorithm(), self.config().run.stop_env_steps);
         for index in 0..self.watched.len() {
             let watched = &mut self.watched[index];
             if self.reason.is_some() || watched.planned.role != Role::Actor {
