@@ -188,6 +188,24 @@ def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     assert isinstance(newer.to_torch(), torch.nn.Module)
 
 
+def test_a_module_of_an_algorithm_that_is_not_known_is_made_only_if_the_file_says_what_its_outputs_are(folder):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from shoal.torch_policy import TorchPolicy
+
+    def of_another_algorithm(policy):
+        content, name = policy.path.read_bytes(), f'algorithm\\":\\"{policy.algorithm}\\"'.encode()
+        assert content.count(name) == 1
+        path = folder / "another.safetensors"
+        path.write_bytes(content.replace(name, b'algorithm\\":\\"own\\"'))
+        return TorchPolicy(path, policy.low, policy.high)
+
+    policy = short_run("cartpole_dqn").load("last")
+    rows = torch.from_numpy(np.random.default_rng(1).standard_normal((100, 4), np.float32))
+    assert torch.equal(of_another_algorithm(policy)(rows), policy.to_torch()(rows))
+    with pytest.raises(shoal.PolicyError, match="nothing says how the outputs of own become actions"):
+        of_another_algorithm(short_run("pendulum_td3").load("last"))
+
+
 def test_a_damaged_file_is_refused_by_its_name(folder):
     (folder / "policy.safetensors").write_bytes(b"nothing")
     with pytest.raises(shoal.PolicyError, match=r"policy\.safetensors"):
