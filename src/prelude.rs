@@ -9,7 +9,9 @@
 //! 2. **An algorithm**, unless one of the library's serves: three types, one for each place where it runs.
 //!    - [`Algorithm`] is what is known before a process starts: the network, how many values go where, the metrics, and
 //!      where batches come from ([`Transitions`]: prioritized n-step transitions). It makes the other two.
-//!    - [`Policy`] is what actors and the evaluator act with: observations in, actions out.
+//!    - [`Policy`] is what actors and the evaluator act with: observations in, actions out. Actions are indices
+//!      ([`discrete_actions`], [`greedy`]), or rows of numbers ([`continuous_actions`], [`uniform`]) in which -1 and 1
+//!      stand for the environment's bounds.
 //!    - [`Learning`] is what a learner learns with: a batch in, a gradient out ([`Learning::gradient`]), and then, from
 //!      the sum of all learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against
 //!      [`Network::forward`] and [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
@@ -91,7 +93,7 @@ pub use rand::RngExt;
 pub use crate::algorithms::registry::Declaration;
 pub use crate::algorithms::{
     ActionMut, Algorithm, AlgorithmError, GRADIENT_NORM, LOSS, Learning, Policy, Q_MEAN, Random, Sizes, StateReader, StateWriter, Trained,
-    WithTarget, bootstrap, discrete_actions, greedy, take_weighted_mean,
+    WithTarget, bootstrap, continuous_actions, discrete_actions, greedy, take_weighted_mean, uniform,
 };
 pub use crate::catalogue::{Catalogue, CatalogueError};
 pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};

@@ -1,4 +1,5 @@
-//! What `docs/weights.md` says of weights files is enough to play them: its programs choose the actions that Shoal chooses.
+//! What `docs/weights.md` says of weights files is enough to play them: its programs choose the actions that Shoal chooses, and refuse
+//! what they cannot play.
 
 mod support {
     pub(crate) mod skipped;
@@ -11,23 +12,33 @@ use std::process::{Command, Stdio};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
-use shoal::algorithms::{ActionMut, Random, registry};
-use shoal::checkpoint::{PolicyWeights, WeightsMetadata};
+use shoal::algorithms::{ActionMut, Random, greedy, registry};
+use shoal::checkpoint::{PolicySpaces, PolicyWeights, WeightsMetadata};
 use shoal::config::Config;
 use shoal::environments::{self, ActionSpace, ObservationSpace};
-use shoal::networks::InputScaling;
+use shoal::networks::{Head, InputScaling, InputSpec, Layer, NamedHead, NetworkSpec, build_for_acting};
 use shoal::values::{ValueType, Values};
 use support::skipped;
 
 /// Observations that every program is asked about.
 const ROWS: usize = 64;
 
-/// The programs of the page: the blocks of Python in it, by the library that they need beside NumPy.
-fn programs() -> [(&'static str, String); 2] {
+/// The programs of the page that can be run here, the blocks of Python in it: each with the modules that it needs, and a Python that has
+/// them.
+fn programs() -> Vec<(&'static str, String, PathBuf)> {
     let page = std::fs::read_to_string(root().join("docs/weights.md")).unwrap();
     let blocks: Vec<String> = page.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect();
     let [torch, numpy] = <[String; 2]>::try_from(blocks).expect("two programs");
-    [("torch, safetensors", torch), ("numpy", numpy)]
+    let mut programs = Vec::new();
+    for (modules, program) in [("torch, safetensors", torch), ("numpy", numpy)] {
+        match python_with(modules) {
+            Some(python) => programs.push((modules, program, python)),
+            None => skipped::because(format_args!("the program for {modules}, which no Python here has")),
+        }
+    }
+    // The Python of the checkout has NumPy.
+    assert!(!programs.is_empty() || !root().join(".venv").exists(), "no program of the page can be run");
+    programs
 }
 
 fn root() -> &'static Path {
@@ -44,7 +55,6 @@ fn python_with(modules: &str) -> Option<PathBuf> {
 }
 
 /// A saved policy with what Shoal makes of it.
-#[derive(Clone)]
 struct Case {
     name: String,
     path: PathBuf,
@@ -77,7 +87,9 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
         let inverse_deviations = (0..inputs).map(|_| random.random_range(0.02..20.0)).collect();
         InputScaling { means, inverse_deviations }.append_to(&mut published);
     }
-    let metadata = WeightsMetadata { algorithm: algorithm.into(), environment: environment.into(), ..WeightsMetadata::default() };
+    // Files that say what the policy does, and older ones.
+    let spaces = (!scaled).then(|| PolicySpaces::of(&spec)).flatten();
+    let metadata = WeightsMetadata { algorithm: algorithm.into(), environment: environment.into(), spaces, ..WeightsMetadata::default() };
     let said = |said: bool, word: &'static str| if said { word } else { "" };
     let name =
         format!("{algorithm}, {environment}{}{}{}", said(dueling, ", dueling"), said(scaled, ", scaled"), said(shows_images, ", images"));
@@ -110,9 +122,49 @@ fn case(folder: &Path, algorithm: &str, environment: &str, dueling: bool, scaled
     Case { name, path, observations: rows.chunks_exact(inputs).map(<[f32]>::to_vec).collect(), actions }
 }
 
-/// What `program` of the page chooses in every case.
-fn chosen(python: &Path, program: &str, cases: &[Case]) -> Vec<Vec<Vec<f64>>> {
-    let driver = "import sys\nprint(json.dumps([act(path, observations) for path, observations in json.load(sys.stdin)]))\n";
+/// The weights of an algorithm that a program adds, for CartPole's two actions, with a layer that no algorithm of this library has.
+fn weights_of_another_algorithm(head: Head) -> PolicyWeights {
+    let spec = environments::registry::spec("CartPole-v1").unwrap();
+    let input = InputSpec { element: spec.observation.element, shape: spec.observation.shape.clone() };
+    let layers = vec![Layer::Dense { units: 24 }, Layer::Tanh, Layer::Dense { units: 16 }, Layer::Relu];
+    let network = NetworkSpec { input, layers, head };
+    let published = network.initialise(3);
+    let spaces = PolicySpaces::of(&spec);
+    let metadata = WeightsMetadata { algorithm: "mine".into(), environment: spec.id, spaces, ..WeightsMetadata::default() };
+    PolicyWeights::new(network, &published, metadata)
+}
+
+/// A policy of an algorithm that a program adds, and for each observation the action with the largest output.
+fn case_of_another_algorithm(folder: &Path, head: Head) -> Case {
+    let weights = weights_of_another_algorithm(head);
+    let name = format!("mine, {:?}", weights.spec.head);
+    let path = folder.join(format!("{name}.safetensors"));
+    weights.save(&path).unwrap();
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let inputs = weights.spec.inputs();
+    let rows: Vec<f32> = (0..ROWS * inputs).map(|_| random.random_range(-3.0..3.0)).collect();
+    let mut network = build_for_acting(weights.spec.clone()).unwrap();
+    network.set_parameters(&weights.parameters);
+    let mut outputs = vec![0.0; ROWS * weights.spec.outputs()];
+    network.infer(Values::F32(&rows), ROWS, &mut outputs);
+    let actions = outputs.chunks_exact(weights.spec.outputs()).map(|outputs| vec![greedy(outputs) as f64]).collect();
+    let observations = rows.chunks_exact(inputs).map(<[f32]>::to_vec).collect();
+    Case { name, path, observations, actions }
+}
+
+/// What `program` of the page answers for every file: its actions, or a text that says why it refuses it.
+fn answers(python: &Path, program: &str, questions: &[(&Path, &[Vec<f32>])]) -> Vec<Value> {
+    let driver = r"
+import sys
+
+def answer(path, observations):
+    try:
+        return act(path, observations)
+    except ValueError as refusal:
+        return str(refusal)
+
+print(json.dumps([answer(path, observations) for path, observations in json.load(sys.stdin)]))
+";
     let mut child = Command::new(python)
         .args(["-c", &format!("{program}\n{driver}")])
         .stdin(Stdio::piped())
@@ -120,14 +172,17 @@ fn chosen(python: &Path, program: &str, cases: &[Case]) -> Vec<Vec<Vec<f64>>> {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let questions: Vec<(&Path, &[Vec<f32>])> = cases.iter().map(|case| (case.path.as_path(), case.observations.as_slice())).collect();
-    child.stdin.take().unwrap().write_all(&serde_json::to_vec(&questions).unwrap()).unwrap();
+    child.stdin.take().unwrap().write_all(&serde_json::to_vec(questions).unwrap()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let answers: Vec<Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
-    // An index stands alone; an action of several elements is a list.
-    let action = |one: Value| if one.is_array() { serde_json::from_value(one).unwrap() } else { vec![one.as_f64().unwrap()] };
-    answers.into_iter().map(|actions| actions.into_iter().map(action).collect()).collect()
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The actions in an answer: an index stands alone, an action of several elements is a list.
+fn actions(answer: &Value) -> Vec<Vec<f64>> {
+    let actions = answer.as_array().unwrap_or_else(|| panic!("refused: {answer}"));
+    let action = |one: &Value| if one.is_array() { serde_json::from_value(one.clone()).unwrap() } else { vec![one.as_f64().unwrap()] };
+    actions.iter().map(action).collect()
 }
 
 #[test]
@@ -140,31 +195,57 @@ fn the_programs_of_the_page_choose_the_actions_that_shoal_chooses() {
         cases.extend(["ddpg", "td3", "sac", "ppo", "appo"].map(|name| case(folder.path(), name, "Pendulum-v1", false, scaled, false)));
     }
     cases.extend(["dqn", "ppo", "appo"].map(|name| case(folder.path(), name, "Catch-v0", false, false, false)));
+    let heads = [Head::Linear { outputs: 2 }, Head::Dueling { outputs: 2 }];
+    cases.extend(heads.map(|head| case_of_another_algorithm(folder.path(), head)));
     let images = [(false, false), (true, false), (false, true)]
         .map(|(dueling, scaled)| case(folder.path(), "dqn", "CartPole-v1", dueling, scaled, true));
-    let mut ran = 0;
-    for (modules, program) in programs() {
-        let Some(python) = python_with(modules) else {
-            skipped::because(format_args!("the program for {modules}, which no Python here has"));
-            continue;
-        };
+    for (modules, program, python) in programs() {
         // The program in NumPy says that it knows no convolutions.
-        if modules.contains("torch") {
-            cases.extend(images.iter().cloned());
-        } else {
-            cases.retain(|case| !case.name.contains("images"));
-        }
-        let answers = chosen(&python, &program, &cases);
-        assert_eq!(answers.len(), cases.len());
-        for (case, found) in cases.iter().zip(&answers) {
+        let played: Vec<&Case> = cases.iter().chain(images.iter().filter(|_| modules.contains("torch"))).collect();
+        let questions: Vec<(&Path, &[Vec<f32>])> = played.iter().map(|case| (case.path.as_path(), case.observations.as_slice())).collect();
+        let answers = answers(&python, &program, &questions);
+        assert_eq!(answers.len(), played.len());
+        for (case, answer) in played.into_iter().zip(&answers) {
+            let found = actions(answer);
             assert_eq!(found.len(), ROWS, "{}", case.name);
             for (row, (found, expected)) in found.iter().zip(&case.actions).enumerate() {
                 let close = found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4);
                 assert!(close, "{} by {modules}: row {row} is {found:?}, not {expected:?}", case.name);
             }
         }
-        ran += 1;
     }
-    // The Python of the checkout has NumPy.
-    assert!(ran > 0 || !root().join(".venv").exists(), "no program of the page was run");
+}
+
+#[test]
+fn the_programs_of_the_page_refuse_outputs_of_which_a_file_does_not_say_how_they_become_actions() {
+    let folder = tempfile::tempdir().unwrap();
+    let pendulum = environments::registry::spec("Pendulum-v1").unwrap();
+    let two = || weights_of_another_algorithm(Head::Linear { outputs: 2 });
+    let spaces = |spaces| PolicyWeights { metadata: WeightsMetadata { spaces, ..two().metadata }, ..two() };
+    let heads = ["policy", "value"].map(|name| NamedHead { name: name.into(), outputs: 2 });
+    let refused = [
+        weights_of_another_algorithm(Head::Linear { outputs: 6 }),
+        weights_of_another_algorithm(Head::Named(heads.into())),
+        spaces(PolicySpaces::of(&pendulum)),
+        spaces(None),
+    ];
+    let paths = refused.iter().enumerate().map(|(number, weights)| {
+        let path = folder.path().join(format!("{number}.safetensors"));
+        weights.save(&path).unwrap();
+        path
+    });
+    let paths: Vec<PathBuf> = paths.collect();
+    let with_convolutions = case(folder.path(), "dqn", "CartPole-v1", false, false, true);
+    for (modules, program, python) in programs() {
+        let row = [vec![0.0; 4]];
+        let questions: Vec<(&Path, &[Vec<f32>])> = paths.iter().map(|path| (path.as_path(), &row[..])).collect();
+        for (number, answer) in answers(&python, &program, &questions).iter().enumerate() {
+            assert_eq!(answer, "nothing says how the outputs of mine become actions", "file {number} by {modules}");
+        }
+        if modules == "numpy" {
+            let questions = [(with_convolutions.path.as_path(), with_convolutions.observations.as_slice())];
+            let answer = answers(&python, &program, &questions).remove(0);
+            assert!(answer.as_str().is_some_and(|refusal| refusal.contains("no layer {'convolution'")), "{answer}");
+        }
+    }
 }

@@ -44,7 +44,8 @@ def main():
     sampler = optuna.samplers.TPESampler(seed=1)
     pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
     study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-    study.optimize(objective, n_trials=TRIALS)
+    # A setting that is refused, or with which training fails, does not end the search.
+    study.optimize(objective, n_trials=TRIALS, catch=(shoal.RunError,))
     print(f"{study.best_value:.1f} with {study.best_params}")
 
 

@@ -7,8 +7,10 @@ python sweep.py
 tensorboard --logdir runs
 """
 
+import contextlib
 import itertools
 import statistics
+import sys
 
 import shoal
 
@@ -34,19 +36,34 @@ def start(name, seed):
     )
 
 
+@contextlib.contextmanager
+def failures_told(name, seed):
+    """A setting that is refused, or with which training fails, does not end the sweep."""
+    try:
+        yield
+    except shoal.RunError as error:
+        print(f"{name}, seed {seed}: {error}", file=sys.stderr)
+
+
 def main():
-    runs = {}
-    for name, seed in itertools.product(SETTINGS, SEEDS):
+    runs, returns = {}, {}
+    for cell in itertools.product(SETTINGS, SEEDS):
         if len(runs) >= JOBS:
-            list(runs.values())[-JOBS].wait()
-        runs[name, seed] = start(name, seed)
-    # Fresh episodes, because the best of many evaluations is partly luck.
-    returns = {cell: shoal.evaluate(run.wait(), episodes=50).return_mean for cell, run in runs.items()}
+            # If it has failed, that is told below.
+            with contextlib.suppress(shoal.RunError):
+                list(runs.values())[-JOBS].wait()
+        with failures_told(*cell):
+            runs[cell] = start(*cell)
+    for cell, run in runs.items():
+        with failures_told(*cell):
+            # Fresh episodes, because the best of many evaluations is partly luck.
+            returns[cell] = shoal.evaluate(run.wait(), episodes=50).return_mean
     print(f"{'setting':12} {'mean':>8} {'lowest':>8} {'highest':>8}  each seed")
     for name in SETTINGS:
-        of_seeds = [returns[name, seed] for seed in SEEDS]
-        figures = (statistics.mean(of_seeds), min(of_seeds), max(of_seeds))
-        print(f"{name:12}", *(f"{figure:8.1f}" for figure in figures), "", *(f"{each:.1f}" for each in of_seeds))
+        known = [returns[name, seed] for seed in SEEDS if (name, seed) in returns]
+        figures = [f"{figure(known):.1f}" if known else "-" for figure in (statistics.mean, min, max)]
+        of_seeds = [f"{returns[name, seed]:.1f}" if (name, seed) in returns else "failed" for seed in SEEDS]
+        print(f"{name:12}", *(f"{figure:>8}" for figure in figures), "", *of_seeds)
 
 
 if __name__ == "__main__":

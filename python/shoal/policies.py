@@ -1,5 +1,6 @@
 """Saved policies: load one, act with it, evaluate it, take it to PyTorch or ONNX."""
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -225,7 +226,8 @@ def evaluate(
     `evaluator.greedy = false`. The id of that environment as `environment` means the same.
 
     `environment` may also be an environment of Gymnasium, or a class or function that makes one. This process steps it,
-    with the policy's best actions. Its observations must be those that the policy was trained with.
+    with the policy's best actions. Its observations must be those that the policy was trained with: they are flattened
+    and stacked, and channels are put first, as the run did it.
 
     An episode that does not end is cut off, and its return until then counts. In the environment of the run the limit is
     `evaluator.episode_limit_steps`. In one that this process steps it is 100,000 steps, the default of that key.
@@ -276,29 +278,48 @@ def _returns_in(policy, environment, episodes, seed):
 
     if hasattr(environment, "num_envs"):
         raise ValueError("a single environment is played, not a vector of them")
-    shape = environment.observation_space.shape
     if not isinstance(environment.observation_space, gymnasium.spaces.Box):
         # A run flattens such observations.
         environment = gymnasium.wrappers.FlattenObservation(environment)
-    elif (*shape[-1:], *shape[:-1]) == policy.observation_shape != shape:
+    space = environment.observation_space
+    frames, are_channels_last = _arrangement(policy, space.shape)
+
+    def shown(observation):
+        # A copy: an environment may change its array in the next step, when this frame is still seen.
+        taken = np.array(_for_policy(observation, policy, space))
         # Channels first, as convolutions want them.
-        space = environment.observation_space
-        low, high = (np.moveaxis(bounds, -1, 0) for bounds in (space.low, space.high))
-        space = gymnasium.spaces.Box(low, high, dtype=space.dtype)
-        environment = gymnasium.wrappers.TransformObservation(environment, lambda seen: np.moveaxis(seen, -1, 0), space)
+        return np.moveaxis(taken, -1, 0) if are_channels_last else taken
+
     returns = []
     for episode in range(episodes):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
+        # An episode begins with copies of its first observation.
+        seen = collections.deque([shown(observation)] * frames, maxlen=frames)
         total = 0.0
         for _ in range(_EPISODE_LIMIT_STEPS):
-            shown = _for_policy(observation, policy, environment.observation_space)
-            action = _for_space(policy(shown), environment.action_space)
+            stacked = seen[0] if frames == 1 else np.reshape(seen, policy.observation_shape)
+            action = _for_space(policy(stacked), environment.action_space)
             observation, reward, terminated, truncated, _ = environment.step(action)
             total += float(reward)
             if terminated or truncated:
                 break
+            seen.append(shown(observation))
         returns.append(total)
     return returns
+
+
+def _arrangement(policy, shape):
+    """Of how many observations of `shape` a run makes one of the policy's, and whether their channels come last."""
+    channels_first = (shape[2], *shape[:2]) if len(shape) == 3 else shape
+    # An environment may stack some of the frames itself.
+    for frames in (number for number in range(1, policy.stack + 1) if policy.stack % number == 0):
+        for one in (shape, channels_first):
+            # Images grow along their channels.
+            several = (frames * one[0], *one[1:]) if len(one) >= 3 else (frames, *one)
+            if (one if frames == 1 else several) == policy.observation_shape:
+                return frames, one != shape
+    # The policy says why it refuses them.
+    return 1, False
 
 
 def _torch():

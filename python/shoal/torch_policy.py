@@ -7,6 +7,8 @@ import struct
 import numpy as np
 import torch
 
+from .errors import PolicyError
+
 
 class TorchPolicy(torch.nn.Module):
     """Maps a batch of observations to the policy's best actions: indices, or vectors within the bounds."""
@@ -16,6 +18,8 @@ class TorchPolicy(torch.nn.Module):
         description, tensors = _read(path)
         #: Updates of the learners when the weights were saved.
         self.updates = description["updates"]
+        # How outputs become actions.
+        self.kind = _kind(description)
         network = description["networks"]["policy"]
         self.shape = tuple(network["input"]["shape"])
         self.divisor = 255.0 if network["input"]["element"] == "u8" else 1.0
@@ -26,11 +30,8 @@ class TorchPolicy(torch.nn.Module):
         self.layers, heads = _layers(network, tensors)
         self.is_dueling = "dueling" in network["head"]
         self.heads = torch.nn.ModuleList(_linear(head, tensors) for head in heads)
-        algorithm = description["algorithm"]
-        # How outputs become actions.
-        self.kind = "index" if algorithm == "dqn" or heads[0] == "policy" else "clip" if heads[0] == "mean" else "tanh"
         # The outputs of SAC are means, followed by logarithms of standard deviations.
-        self.is_halved = algorithm == "sac"
+        self.is_halved = description["algorithm"] == "sac"
         if self.kind != "index":
             low, high = (torch.from_numpy(np.asarray(bound, np.float32)) for bound in (low, high))
             self.register_buffer("low", low)
@@ -62,6 +63,21 @@ class TorchPolicy(torch.nn.Module):
         return torch.minimum(torch.maximum(scaled, self.low), self.high)
 
 
+def _kind(description):
+    """How the outputs of the network become actions. `PolicyError`: neither the file nor its algorithm tells."""
+    algorithm, head = description["algorithm"], description["networks"]["policy"]["head"]
+    # Files of older versions do not say it.
+    actions = description.get("spaces", {}).get("action", {}).get("discrete", {}).get("n")
+    if algorithm == "dqn" or head in ({"linear": {"outputs": actions}}, {"dueling": {"outputs": actions}}):
+        return "index"
+    if algorithm in ("ppo", "appo"):
+        # The head that acts comes first.
+        return "index" if head["named"][0]["name"] == "policy" else "clip"
+    if algorithm in ("ddpg", "td3", "sac"):
+        return "tanh"
+    raise PolicyError(f"nothing says how the outputs of {algorithm} become actions")
+
+
 def _read(path):
     """The description in a safetensors file, and its tensors by name."""
     with open(path, "rb") as file:
@@ -82,8 +98,8 @@ def _layers(network, tensors):
     numbered = 0
     layers = []
     for layer in network["layers"]:
-        if layer in ("relu", "flatten"):
-            layers.append(torch.nn.ReLU() if layer == "relu" else torch.nn.Flatten())
+        if isinstance(layer, str):
+            layers.append({"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "flatten": torch.nn.Flatten}[layer]())
             continue
         name = f"layers.{numbered}"
         numbered += 1
@@ -91,8 +107,10 @@ def _layers(network, tensors):
             outputs, inputs, kernel, _ = tensors[f"policy.{name}.weight"].shape
             convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride=layer["convolution"]["stride"])
             layers.append(_filled(convolution, name, tensors))
-        else:
+        elif "dense" in layer:
             layers.append(_linear(name, tensors))
+        else:
+            raise PolicyError(f"a module of PyTorch is not made of a network with the layer {layer}")
     if "dueling" in network["head"]:
         return torch.nn.Sequential(*layers), ["value", "advantage"]
     if "named" in network["head"]:

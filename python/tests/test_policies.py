@@ -188,6 +188,24 @@ def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     assert isinstance(newer.to_torch(), torch.nn.Module)
 
 
+def test_a_module_of_an_algorithm_that_is_not_known_is_made_only_if_the_file_says_what_its_outputs_are(folder):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from shoal.torch_policy import TorchPolicy
+
+    def of_another_algorithm(policy):
+        content, name = policy.path.read_bytes(), f'algorithm\\":\\"{policy.algorithm}\\"'.encode()
+        assert content.count(name) == 1
+        path = folder / "another.safetensors"
+        path.write_bytes(content.replace(name, b'algorithm\\":\\"own\\"'))
+        return TorchPolicy(path, policy.low, policy.high)
+
+    policy = short_run("cartpole_dqn").load("last")
+    rows = torch.from_numpy(np.random.default_rng(1).standard_normal((100, 4), np.float32))
+    assert torch.equal(of_another_algorithm(policy)(rows), policy.to_torch()(rows))
+    with pytest.raises(shoal.PolicyError, match="nothing says how the outputs of own become actions"):
+        of_another_algorithm(short_run("pendulum_td3").load("last"))
+
+
 def test_a_damaged_file_is_refused_by_its_name(folder):
     (folder / "policy.safetensors").write_bytes(b"nothing")
     with pytest.raises(shoal.PolicyError, match=r"policy\.safetensors"):
@@ -372,6 +390,99 @@ def test_images_of_bytes_are_played_in_whatever_type_a_run_has_taken_them(folder
     for brightest in (256.0, -1.0, 0.5, np.nan):
         with pytest.raises(ValueError, match=f"value {brightest}, and the observation space whole numbers"):
             shoal.evaluate(policy, Pixels("float64", brightest), episodes=1)
+
+
+class Moving(gymnasium.Env):
+    """A dot moves through an image whose channels come last. The return tells in which steps the action was right."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (6, 5, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        self.at = 0
+        return self.image(), {}
+
+    def step(self, action):
+        self.at += 1
+        return self.image(), float(action == self.at % 3) / 2**self.at, self.at == 10, False, {}
+
+    def image(self):
+        image = np.zeros((6, 5, 3), np.uint8)
+        image[self.at % 6, self.at % 5, self.at % 3] = 255
+        return image
+
+
+def test_frames_are_stacked_wherever_the_environment_is_stepped(folder):
+    policy = shoal.train(
+        Moving,
+        algorithm="dqn",
+        environment={"frame_stack": 2},
+        run={"stop_env_steps": 2000},
+        evaluator={"enabled": False},
+        quiet=True,
+    ).load("last")
+    assert policy.observation_shape == (6, 6, 5)
+    assert shoal.evaluate(policy, Moving, episodes=2).returns == shoal.evaluate(policy, episodes=2).returns
+    run = short_run("pendulum_sac, stacked")
+    assert len(shoal.evaluate(run, gymnasium.make("Pendulum-v1"), episodes=2).returns) == 2
+
+
+class Counted(gymnasium.Env):
+    """Fills its observation, always the same array, with the number of the step."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, shape, dtype=np.float32):
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, dtype)
+        self.shown = np.zeros(shape, dtype)
+
+    def reset(self, *, seed=None, options=None):
+        self.shown[...] = 1
+        return self.shown, {}
+
+    def step(self, action):
+        self.shown += 1
+        return self.shown, 0.0, bool((self.shown == 4).all()), False, {}
+
+
+def named(environment):
+    """Shows the observation in a dictionary."""
+    space = gymnasium.spaces.Dict({"all": environment.observation_space})
+    return gymnasium.wrappers.TransformObservation(environment, lambda shown: {"all": shown}, space)
+
+
+@pytest.mark.parametrize(
+    ("environment", "stack", "shape"),
+    [
+        (Counted((3,)), 2, (2, 3)),
+        (Counted(()), 2, (2,)),
+        (named(Counted((3,))), 2, (2, 3)),
+        (Counted((5, 4), np.uint8), 2, (2, 5, 4)),
+        (Counted((3, 5, 4), np.uint8), 2, (6, 5, 4)),
+        (Counted((5, 4, 3), np.uint8), 2, (6, 5, 4)),
+        # It shows three of the six frames at once by itself.
+        (Counted((3, 5, 4), np.uint8), 6, (6, 5, 4)),
+    ],
+)
+def test_the_last_observations_are_shown_the_oldest_first_after_copies_of_the_first(environment, stack, shape):
+    class Recording:
+        observation_shape, observation_dtype = shape, np.dtype(np.float32)
+
+        def __init__(self):
+            self.stack, self.seen = stack, []
+
+        def __call__(self, observation):
+            assert observation.shape == shape
+            self.seen.append(observation.reshape(2, -1))
+            return 0
+
+    policy = Recording()
+    assert shoal.policies._returns_in(policy, environment, 1, 1) == [0.0]
+    assert [[np.unique(frame).tolist() for frame in seen] for seen in policy.seen] == [
+        [[1], [1]],
+        [[1], [2]],
+        [[2], [3]],
+    ]
 
 
 class Combined(gymnasium.Env):

@@ -135,7 +135,10 @@ pub fn discrete_actions(algorithm: &'static str, environment: &EnvironmentSpec) 
 }
 
 /// The number of elements of a continuous action; other action spaces are refused in the name of `algorithm`.
-pub(super) fn continuous_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
+///
+/// # Errors
+/// [`AlgorithmError::ActionSpace`].
+pub fn continuous_actions(algorithm: &'static str, environment: &EnvironmentSpec) -> Result<usize, AlgorithmError> {
     match &environment.action {
         ActionSpace::Box { low, .. } => Ok(low.len()),
         ActionSpace::Discrete { .. } => Err(AlgorithmError::ActionSpace {
@@ -171,8 +174,25 @@ pub fn greedy(values: &[f32]) -> usize {
     best
 }
 
-/// A continuous action, every element uniform in [-1, 1].
-pub(super) fn uniform(random: &mut Random, action: &mut [f32]) {
+/// Draw a continuous action, every element uniform in [-1, 1]: what a policy does in the first steps of a run.
+///
+/// ```
+/// use shoal::prelude::*;
+///
+/// /// `Policy::choose_randomly` of an algorithm with continuous actions.
+/// fn choose_randomly(random: &mut Random, action: ActionMut<'_>) -> Choice {
+///     if let ActionMut::Continuous(action) = action {
+///         uniform(random, action);
+///     }
+///     Choice::default()
+/// }
+///
+/// /// The head of its network.
+/// fn head(environment: &EnvironmentSpec) -> Result<Head, AlgorithmError> {
+///     Ok(Head::Linear { outputs: continuous_actions("my_algorithm", environment)? })
+/// }
+/// ```
+pub fn uniform(random: &mut Random, action: &mut [f32]) {
     for value in action {
         *value = random.random_range(-1.0..=1.0);
     }

@@ -34,7 +34,7 @@ mod v_trace;
 mod value_network;
 
 pub use crate::experience::Random;
-pub use action::{ActionBatch, ActionMut, discrete_actions, greedy};
+pub use action::{ActionBatch, ActionMut, continuous_actions, discrete_actions, greedy, uniform};
 pub(crate) use auto_encoder::LATENT;
 pub use error::AlgorithmError;
 pub use halves::{Half, Halved};

@@ -86,8 +86,8 @@ impl Seeds {
             jobs: self.jobs.into(),
         };
         say(&format!("{} seeds of {name}, {} at a time, in {}", seeds.len(), self.jobs, launch.folder.display()));
-        // Said here, since the copy that the seeds read no longer has the places where settings were written.
-        Prepared::remarks_on_another_environment(&loaded).for_each(|remark| say(&format!("{:<11} {remark}", "note")));
+        // Said here, since the copy that the seeds read no longer says where settings were written, nor which were left.
+        Prepared::remarks_on_settings(&loaded).for_each(|remark| say(&format!("{:<11} {remark}", "note")));
         let newest = launch.folder.join(LATEST);
         say(&format!("`shoal dashboard {}` shows them while they run, and `shoal inspect` lists them", word(&newest)));
         let ended = follow(&launch, seeds, &loaded, console)?;

@@ -73,6 +73,32 @@ fn the_plan_advises_of_a_length_alone_where_the_batch_follows_it() {
 }
 
 #[test]
+fn the_plan_names_a_preset_where_the_defaults_are_unusual_for_the_algorithm() {
+    let folder = tempfile::tempdir().unwrap();
+    let advice = "note        the defaults make 0.5 updates of 64 transitions per environment step, drawn by priority, which is \
+                  unusual for td3; start from the preset hopper_td3 with environment.id = \"MountainCarContinuous-v0\"\n";
+    let file = folder.path().join("task.toml");
+    std::fs::write(&file, "environment.id = \"MountainCarContinuous-v0\"\nalgorithm.name = \"td3\"\n").unwrap();
+    let of_file = |changes: &[&str]| said(&supervisor_with(&file, folder.path(), &[&["--check"][..], changes].concat()));
+    assert!(of_file(&[]).contains(advice), "{}", of_file(&[]));
+    let decided = of_file(&["--set", "replay.samples_per_insert=64"]);
+    assert!(decided.contains("\nchecked ") && !decided.contains("preset"), "{decided}");
+    let shoal = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+        command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path());
+        said(&command.output().unwrap())
+    };
+    let by_name = ["train", "MountainCarContinuous-v0", "--set", "algorithm.name=td3"];
+    let several = ["--seeds", "1", "--set", "run.stop_env_steps=50"];
+    for more in [&["--check"][..], &several] {
+        let told = shoal(&[&by_name[..], more].concat());
+        assert_eq!(told.matches(advice).count(), 1, "{told}");
+    }
+    let usual = shoal(&["train", "hopper_td3", "--check", "--set", "environment.id=MountainCarContinuous-v0"]);
+    assert!(usual.contains("\nchecked ") && !usual.contains("unusual"), "what is advised is not remarked on: {usual}");
+}
+
+#[test]
 fn a_program_that_is_started_with_sigchld_ignored_still_waits_for_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/cartpole_dqn.toml");

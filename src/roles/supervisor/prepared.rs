@@ -125,10 +125,11 @@ impl Prepared {
         environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
     }
 
-    /// What there is to say of settings of `loaded` that were written for another environment.
-    pub fn remarks_on_another_environment(loaded: &Loaded) -> impl Iterator<Item = String> {
+    /// What there is to say of what `loaded` sets and leaves: settings that were written for another environment, and defaults that are
+    /// unusual for the algorithm.
+    pub fn remarks_on_settings(loaded: &Loaded) -> impl Iterator<Item = String> {
         let of_arguments = [KEYWORD_ARGUMENTS, EVALUATION_ARGUMENTS].into_iter().filter_map(move |key| remark_on_arguments(loaded, key));
-        remark_on_goal(loaded).into_iter().chain(of_arguments)
+        remark_on_goal(loaded).into_iter().chain(of_arguments).chain(remarks::unusual_defaults(loaded))
     }
 
     /// The algorithm, for whoever does not ask on which device it computes.
@@ -212,7 +213,7 @@ impl Prepared {
             other => other.into(),
         })?;
         plan.swept = swept;
-        Self::remarks_on_another_environment(&self.loaded).for_each(|remark| plan.remark(remark));
+        Self::remarks_on_settings(&self.loaded).for_each(|remark| plan.remark(remark));
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
         }
