@@ -456,6 +456,26 @@ def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_
         wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
 
 
+def ended(**last):
+    """A short run that has ended, whose last line of metrics also has these values."""
+    run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    line = json.dumps({**run.metrics()[-1], **last})
+    with (run.folder / "metrics.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    return run
+
+
+def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = ended(best_eval_return=123)
+    (run.folder / "evaluations.jsonl").unlink(missing_ok=True)
+    with served(str(run.folder)) as link:
+        page = browser.new_page()
+        page.goto(link)
+        page.click("#show-compare")
+        wait_for("the table", lambda: page.locator("#runs tbody td").nth(10).text_content() == "123.0")
+
+
 def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})

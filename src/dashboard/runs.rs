@@ -9,7 +9,6 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tail::Tail;
 use super::video;
 use super::{DashboardError, locked};
 use crate::inspector;
@@ -66,8 +65,6 @@ pub(super) struct Card {
     goal: Option<f64>,
     /// The last line of `metrics.jsonl`.
     metrics: Value,
-    /// The evaluation that made the best weights the best.
-    best: Option<Value>,
     /// What held the run back, in the sentence of its closing report, once it has ended.
     bottleneck: Option<String>,
     /// Cores that the run computed on in training, on average, once it has ended.
@@ -88,8 +85,6 @@ pub(super) struct Runs {
     roots: Vec<PathBuf>,
     /// The folders of runs that were under way at some look, by id. They are shown after their end, wherever they lie.
     seen: Mutex<BTreeMap<String, PathBuf>>,
-    /// The best evaluation of every run, by folder.
-    best: Mutex<HashMap<PathBuf, Best>>,
     /// The cards of runs that have ended, by folder.
     ended: Mutex<HashMap<PathBuf, Ended>>,
 }
@@ -111,16 +106,9 @@ fn version_of(path: &Path) -> Option<Version> {
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
 
-/// The evaluation that made the best weights of a run the best, and the rest of the file of evaluations.
-#[derive(Debug)]
-struct Best {
-    evaluations: Tail,
-    evaluation: Option<Value>,
-}
-
 impl Runs {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, roots: Vec::new(), seen: Mutex::default(), best: Mutex::default(), ended: Mutex::default() }
+        Self { registry, roots: Vec::new(), seen: Mutex::default(), ended: Mutex::default() }
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -201,7 +189,6 @@ impl Runs {
             stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
             metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
-            best: self.best(folder),
             bottleneck: summary.and_then(|summary| Diagnosis::deserialize(&summary["bottleneck"]).ok()).map(|verdict| verdict.to_string()),
             cores_used: figure("cores_used"),
             machine_busy_share: figure("machine_busy_share"),
@@ -209,21 +196,6 @@ impl Runs {
             videos: video::newest_first(folder),
             name: record.name,
         })
-    }
-
-    fn best(&self, folder: &RunFolder) -> Option<Value> {
-        let mut all = locked(&self.best);
-        let best = all
-            .entry(folder.path().to_path_buf())
-            .or_insert_with(|| Best { evaluations: Tail::new(folder.evaluations()), evaluation: None });
-        loop {
-            let lines = best.evaluations.new_lines();
-            if lines.is_empty() {
-                return best.evaluation.clone();
-            }
-            let mut evaluations = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            best.evaluation = evaluations.rfind(|evaluation| evaluation["is_best"] == true).or(best.evaluation.take());
-        }
     }
 
     fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {

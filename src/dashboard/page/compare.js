@@ -44,7 +44,7 @@ export class Compare {
       const cells = [
         box, name, element("span", { className: card.state }, state),
         card.environment ?? "–", card.algorithm ?? "–", card.seed ?? "–", grouped(metrics.env_steps), clock(metrics.wall_s),
-        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
+        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(metrics.best_eval_return), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];
       return [card.id, cells];
     });
