@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::video;
 use super::{DashboardError, locked};
@@ -17,6 +17,10 @@ use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
 use crate::shell::word;
 use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, jsonl};
+
+/// The metrics that the table of all runs shows. Every page gets them of every run, every few seconds.
+const LISTED: [&str; 8] =
+    ["env_steps", "updates", "learned", "training_s", "wall_s", "train_return_mean", "eval_return_mean", "best_eval_return"];
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -63,8 +67,8 @@ pub(super) struct Card {
     stop_env_steps: Option<u64>,
     /// The mean return that ends the run once it is confirmed.
     goal: Option<f64>,
-    /// The last line of `metrics.jsonl`.
-    metrics: Value,
+    /// Of the last line of `metrics.jsonl`, what is [`LISTED`].
+    metrics: Map<String, Value>,
     /// What held the run back, in the sentence of its closing report, once it has ended.
     bottleneck: Option<String>,
     /// Cores that the run computed on in training, on average, once it has ended.
@@ -175,6 +179,8 @@ impl Runs {
         let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
         let summary = record.finished.as_ref().map(|finished| &finished.summary);
         let figure = |key: &str| summary.and_then(|summary| summary[key].as_f64());
+        let mut metrics: Map<String, Value> = jsonl::last(&folder.metrics()).unwrap_or_default();
+        metrics.retain(|key, _| LISTED.contains(&key.as_str()));
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
@@ -188,7 +194,7 @@ impl Runs {
             seed: key("run", "seed").map(ToString::to_string),
             stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
-            metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
+            metrics,
             bottleneck: summary.and_then(|summary| Diagnosis::deserialize(&summary["bottleneck"]).ok()).map(|verdict| verdict.to_string()),
             cores_used: figure("cores_used"),
             machine_busy_share: figure("machine_busy_share"),
@@ -337,6 +343,15 @@ mod tests {
             (Some(sentence.to_owned()), Some(1.5), Some(0.25), None)
         );
         assert_eq!(told(json!({"bottleneck": {"bottleneck": "of another version"}})), (None, None, None, None));
+    }
+
+    #[test]
+    fn of_the_metrics_of_a_run_its_card_has_what_the_table_of_all_runs_shows() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(place.path(), "first", CONFIG).unwrap();
+        fs::write(folder.metrics(), "{\"env_steps\": 64, \"loss\": 0.5, \"best_eval_return\": 9.5, \"actors\": 2}\n").unwrap();
+        let metrics = Runs::new(registry_in(place.path())).card(&folder).unwrap().metrics;
+        assert_eq!(Value::from(metrics), json!({"env_steps": 64, "best_eval_return": 9.5}));
     }
 
     #[test]
