@@ -16,7 +16,7 @@ use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
 use crate::shell::word;
-use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, jsonl};
+use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, is_of_seeds, jsonl};
 
 /// The metrics that the table of all runs shows. Every page gets them of every run, every few seconds.
 const LISTED: [&str; 8] =
@@ -125,14 +125,16 @@ impl Runs {
         self.roots.extend(root.canonicalize().or_else(|_| std::path::absolute(root)));
     }
 
-    /// Adds `run` and the runs that lie beside it, and returns the id of `run`.
+    /// Adds `run` and the runs that lie beside it, and returns the id of `run`. Beside one of several seeds lie also the
+    /// runs beside the folder of the seeds.
     pub(super) fn add(&mut self, run: &RunName) -> Result<String, DashboardError> {
         let path = match run {
             RunName::Folder(path) => path.clone(),
             RunName::Supervisor(pid) => PathBuf::from(self.registry.find(*pid)?.record.run_folder),
         };
         let folder = RunFolder::open(&path)?;
-        self.roots.extend(folder.path().parent().map(Path::to_path_buf));
+        let mut above = folder.path().ancestors().skip(1);
+        self.roots.extend(above.find(|path| !is_of_seeds(path)).map(Path::to_path_buf));
         Ok(id_of(folder.path()).unwrap_or_default())
     }
 
@@ -221,14 +223,18 @@ impl Runs {
         seen.extend(announced.filter_map(|path| Some((id_of(&path)?, path))));
         // A folder that is gone may have been moved to another root.
         seen.retain(|_, path| path.is_dir());
-        let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
-            // Links, such as `latest`, would show runs twice.
-            entry.file_type().is_ok_and(|kind| kind.is_dir())
-        });
-        let mut folders: BTreeMap<_, _> = beside.map(|entry| entry.path()).filter_map(|path| Some((id_of(&path)?, path))).collect();
+        let beside = self.roots.iter().flat_map(|root| folders_in(root));
+        let beside = beside.flat_map(|path| if is_of_seeds(&path) { folders_in(&path) } else { vec![path] });
+        let mut folders: BTreeMap<_, _> = beside.filter_map(|path| Some((id_of(&path)?, path))).collect();
         folders.extend(seen.clone());
         folders
     }
+}
+
+/// The folders in `place`. Links, such as `latest`, would show runs twice.
+fn folders_in(place: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 /// Whether the run in `folder` is kept in memory, for another supervisor to adopt. A copy of the folder names the same
@@ -248,6 +254,8 @@ fn id_of(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use jiff::Timestamp;
     use serde_json::json;
 
@@ -309,6 +317,25 @@ mod tests {
         assert!(runs.cards().is_empty());
         let folder = RunFolder::create(&root, "first", CONFIG).unwrap();
         assert_eq!(ids(&runs), [folder.id()]);
+    }
+
+    #[test]
+    fn runs_of_several_seeds_are_shown_beside_other_runs_whichever_of_them_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let seeds = place.path().join("20261125-073212-first-seeds");
+        let of_a_seed = RunFolder::create(&seeds, "first-seed1", CONFIG).unwrap();
+        fs::write(seeds.join("config.toml"), CONFIG).unwrap();
+        let alone = RunFolder::create(place.path(), "second", CONFIG).unwrap();
+        let both = BTreeSet::from([&of_a_seed, &alone].map(|folder| folder.id().to_owned()));
+        let shown = |runs: &Runs| BTreeSet::from_iter(ids(runs));
+        let mut runs = Runs::new(registry_in(place.path()));
+        runs.add_root(place.path());
+        assert_eq!(shown(&runs), both);
+        for folder in [&of_a_seed, &alone] {
+            let mut runs = Runs::new(registry_in(place.path()));
+            assert_eq!(runs.add(&RunName::Folder(folder.path().to_path_buf())).unwrap(), folder.id());
+            assert_eq!(shown(&runs), both, "{}", folder.id());
+        }
     }
 
     #[test]
