@@ -209,7 +209,7 @@ export class Run {
     this.notice({ killed, unannounced, kept }[card.state] ?? failed, "state");
     this.watch.showVideos(card.videos);
     if (card.state !== "running") {
-      this.showBottleneck(card.bottleneck);
+      if (card.bottleneck !== null) this.showBottleneck(card.bottleneck);
       this.showPast();
     } else {
       this.showTiles();
@@ -231,7 +231,7 @@ export class Run {
   }
 
   showBottleneck(text) {
-    if (text) update($("bottleneck"), [text]);
+    update($("bottleneck"), [text ?? "Not known yet."]);
   }
 
   /** Sets the problem from one source. One line above everything shows the most important problem. */
