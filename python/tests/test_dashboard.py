@@ -56,6 +56,16 @@ MANY_ROWS = """async (count) => {
   return [hasNewest, columns.length, JSON.stringify(opened.all) === JSON.stringify(columns.all)];
 }"""
 
+# The rates, all different ones, of a run of so many seconds that makes 200 updates in every other second.
+RATES_OF_A_LONG_RUN = """async (count) => {
+  const { Columns } = await import('./columns.js');
+  const columns = new Columns({});
+  for (let second = 1; second <= count; second += 1) {
+    columns.push({ env_steps: second, wall_s: second, updates: 200 * Math.floor(second / 2) });
+  }
+  return [columns.length, ...new Set(columns.rates('updates'))];
+}"""
+
 # Adds so many evaluations: how many routine ones and how many confirmations are kept.
 MANY_EVALUATIONS = """async (count) => {
   const { joined } = await import('./columns.js');
@@ -333,6 +343,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert has_newest, "a page that stays open shows the last row, however long the run"
     assert kept <= 4_096
     assert same, "whenever a page is opened, it shows the same rows"
+    length, *rates = page.evaluate(RATES_OF_A_LONG_RUN, 20_000)
+    assert length > 2_000 and rates == [None, 100], "what lies between two points of a rate is in it"
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
     assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
     kept = page.evaluate(REPEATED, [15, 22, 28, 38, 26])

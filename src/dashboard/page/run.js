@@ -78,16 +78,16 @@ export class Run {
 
   makeCharts() {
     const add = (room, title, series, data, options) => this.charts.push([new Chart($(room), title, series, options), data, options?.marked]);
-    const one = (key) => () => [this.across(), this.columns.get(key) ?? this.none()];
+    const rate = (key) => () => [this.across(), this.columns.rates(key)];
     const returns = [
       { label: "training", colour: 0 }, { label: "evaluation", colour: 1, dashed: true },
       { label: "lower end of its 95 % interval", colour: 7, dashed: true }, { label: "upper end", colour: 7, dashed: true },
       { label: "confirmed", colour: 2, points: true },
     ];
     add("main-charts", "Return", returns, () => this.returns(), { height: 300, bands: [[4, 3]] });
-    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"), { marked: true });
-    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"), { marked: true });
-    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("learned_per_s"), { marked: true });
+    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], rate("env_steps"), { marked: true });
+    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], rate("updates"), { marked: true });
+    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], rate("learned"), { marked: true });
     const times = (who, kinds) => () => [this.across(), ...kinds.map(([key]) => this.share(who, key, kinds))];
     const actor = [["environment_s", "environment", 0], ["inference_s", "inference", 1], ["insert_s", "inserting", 2], ["limiter_wait_s", "waiting", 7]];
     const learner = [["replay_s", "replay", 3], ["compute_s", "gradients", 4], ["exchange_s", "exchange", 5], ["publish_s", "publishing", 6], ["limiter_wait_s", "waiting", 7]];
