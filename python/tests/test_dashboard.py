@@ -161,6 +161,14 @@ CONTRASTS = """() => {
     return (high + 0.05) / (low + 0.05);
   }));
 }"""
+# Of each run in the table: its id, and the labels of the curves that have its colour.
+CURVES = """() => [...document.querySelectorAll('#runs tbody tr')].map((row) => {
+  const { backgroundColor } = getComputedStyle(row.querySelector('i'));
+  const curves = [...document.querySelectorAll('#compared-charts .u-series')].slice(1);
+  const colour = (curve) => getComputedStyle(curve.querySelector('.u-marker')).borderTopColor;
+  const own = curves.filter((curve) => colour(curve) === backgroundColor);
+  return [row.querySelector('button').title, own.map((curve) => curve.querySelector('.u-label').textContent)];
+})"""
 # The row of the running run in the table of all runs.
 GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
 
@@ -486,6 +494,22 @@ def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, t
         page.goto(link)
         page.click("#show-compare")
         wait_for("the table", lambda: page.locator("#runs tbody td").nth(10).text_content() == "123.0")
+
+
+def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [ended().folder.resolve().name for _ in range(2)]
+    with served("runs/latest") as link:
+        page = browser.new_page()
+        page.goto(link)
+        page.click("#show-compare")
+        wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
+        curves = page.evaluate(CURVES)
+        assert sorted(name for name, _ in curves) == sorted(names)
+        assert all(labels == [f"{name} (dqn)"] for name, labels in curves)
+        page.locator("#runs input").first.uncheck()
+        wait_for("one curve", lambda: page.locator("#compared-charts .u-series").count() == 2)
+        assert page.locator("#runs i").count() == 1
 
 
 def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, tmp_path, monkeypatch):
