@@ -496,6 +496,17 @@ def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, t
         wait_for("the table", lambda: page.locator("#runs tbody td").nth(10).text_content() == "123.0")
 
 
+def test_an_algorithm_s_metric_has_a_chart_though_it_is_named_like_a_time_of_the_run(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended(learner_idle_s=0.5, actor_core_wait_s=0.5)
+    with served("runs/latest") as link:
+        page = browser.new_page()
+        page.goto(link)
+        titles = page.locator("#charts h2")
+        wait_for("its chart", lambda: "learner idle s" in titles.all_text_contents())
+        assert not any("core wait" in title for title in titles.all_text_contents())
+
+
 def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [ended().folder.resolve().name for _ in range(2)]

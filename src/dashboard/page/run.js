@@ -19,7 +19,12 @@ const NO_CHART = new Set([
   "best_eval_ci95_low", "stop_eval_return",
   "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "replay_size",
 ]);
-const IS_TIME = /^(actor|learner|evaluator|visualizer|supervisor)_.*_s$/;
+// Where processes spent their time. A metric of an algorithm may be named much like these.
+const IS_TIME = new RegExp(
+  "^(actor_(environment|inference|insert|limiter_wait|processor|core_wait)" +
+    "|learner_(replay|compute|exchange|publish|limiter_wait|processor|core_wait)" +
+    "|(evaluator|visualizer|supervisor)_processor)_s$",
+);
 
 export class Run {
   constructor(id, byTime) {
