@@ -548,7 +548,7 @@ def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, t
         assert page.text_content("#state") == "gone"
 
 
-def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(browser, tmp_path, monkeypatch):
+def test_a_page_shows_a_small_goal_and_says_that_its_dashboard_is_silent_or_gone(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     limits = {**SMALL["run"], "stop_env_steps": 2_000, "stop_eval_return": 0.95}
     shoal.train("catch_dqn", quiet=True, **{**SMALL, "run": limits})
@@ -566,6 +566,10 @@ def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(
         assert page.evaluate(SCORES, [0.95, -0.5, 9.99, 42.31, 12_345.4, 1.5e6, None]) == shown, "as in the terminal"
         progress = page.evaluate(PROGRESS, {"steps": 1, "seconds": 75})
         assert progress == [0.01, 0.75, 0.75, "1 of 100 environment steps, 1:15 of 1:40"], "the nearer limit counts"
+        dashboard.send_signal(signal.SIGSTOP)
+        wait_for("word of its silence", lambda: "is silent" in page.text_content("#notice"))
+        dashboard.send_signal(signal.SIGCONT)
+        wait_for("its next message", lambda: not page.is_visible("#notice"))
     finally:
         dashboard.kill()
         dashboard.wait()

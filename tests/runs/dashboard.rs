@@ -275,6 +275,12 @@ fn coming_back_to_a_run_does_not_read_all_its_files_again() {
 }
 
 #[test]
+fn a_page_of_a_run_in_which_nothing_happens_hears_that_the_dashboard_is_there() {
+    let (run, dashboard) = ended();
+    dashboard.listen(&id_of(&run)).wait_for("alive", |_| true);
+}
+
+#[test]
 fn a_run_whose_folder_is_gone_is_told_to_open_pages_and_answered_to_no_other() {
     let (run, dashboard) = ended();
     let id = id_of(&run);

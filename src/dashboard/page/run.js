@@ -10,6 +10,8 @@ import { $, score, when } from "./words.js";
 const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
 const MOST_EVENTS = 500;
+// Time after which the page says that nothing comes: the dashboard sends something every five seconds.
+const SILENT_MS = 15_000;
 
 // Keys of metrics that are shown elsewhere, or make no curve. All others, such as those of the algorithm, get a chart.
 const NO_CHART = new Set([
@@ -44,22 +46,45 @@ export class Run {
     this.watch = new Watch(id);
     panels.legend($("kinds"));
     $("bottleneck").textContent = "Not known yet.";
-    this.onVisibility = () => (document.hidden ? this.source?.close() : this.listen());
+    this.onVisibility = () => (document.hidden ? this.close() : this.listen());
     document.addEventListener("visibilitychange", this.onVisibility);
     this.listen();
   }
 
   /** Listens to the run. A hidden page does not: a browser has six connections to a host, and drawing costs the run time. */
   listen() {
-    this.source?.close();
+    this.close();
     this.source = new EventSource(`runs/${encodeURIComponent(this.id)}/events`);
-    const on = (kind, what) => this.source.addEventListener(kind, (event) => what(JSON.parse(event.data)));
+    const on = (kind, what) =>
+      this.source.addEventListener(kind, (event) => {
+        this.hear();
+        what(JSON.parse(event.data));
+      });
     on("state", ({ card, problem }) => this.showCard(card, problem));
     on("history", (history) => this.showHistory(history));
     on("growth", (growth) => this.grow(growth));
     on("now", (report) => this.showNow(report));
+    on("alive", () => {});
     this.source.onerror = ({ target }) => this.lose(target);
-    this.source.onopen = () => this.notice("", "connection");
+    this.source.onopen = () => this.hear();
+    this.expect();
+  }
+
+  close() {
+    clearTimeout(this.silence);
+    this.source?.close();
+  }
+
+  hear() {
+    this.notice("", "connection");
+    this.expect();
+  }
+
+  /** Shows that nothing comes, unless something does in time: a tunnel keeps a connection open whose other end is gone. */
+  expect() {
+    clearTimeout(this.silence);
+    const silent = "The dashboard is silent: the connection is lost, or it stands still, or it is reading the files of a long run.";
+    this.silence = setTimeout(() => this.notice(silent, "connection"), SILENT_MS);
   }
 
   /**
@@ -69,13 +94,14 @@ export class Run {
   async lose(source) {
     const isGone = source.readyState === EventSource.CLOSED && (await fetch("runs/").catch(() => null))?.ok;
     if (source !== this.source) return;
+    clearTimeout(this.silence);
     if (isGone) this.showCard(null, null);
     this.notice(isGone ? "" : "The dashboard does not answer: it was ended, or the connection is lost.", "connection");
   }
 
   leave() {
     document.removeEventListener("visibilitychange", this.onVisibility);
-    this.source.close();
+    this.close();
     this.source = null;
     for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.remove();
     for (const id of ["tiles", "processes", "replay", "events"]) $(id).replaceChildren();
