@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 /// Most metrics that one algorithm may declare: each share of a gradient has room for so many.
 pub const MOST_METRICS: usize = 16;
 
-/// How the values of a metric become one: over learners, then over updates, then over reports.
+/// How the values of a metric become one: over learners, then over updates, then over reports. While the supervisor
+/// stands still for a second or more, as on a slow disk, the oldest reports may be lost: a sum or a largest value never
+/// makes up for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accumulation {
     /// The sum since the run began, or went on from a checkpoint.

@@ -100,8 +100,8 @@ pub fn announced(registry: &Registry, folder: &RunFolder, record: &RunRecord) ->
     // Another run may have the process id by now, and the folder may be a copy.
     let is_this_run = match path.canonicalize() {
         Ok(path) => path == folder.path(),
-        // The folder was moved while the run goes on: the record has its first name.
-        Err(_) => path.file_name() == Some(record.id.as_ref()),
+        // The folder was moved, and its supervisor has not noticed yet, or is gone.
+        Err(_) => entry.record.identity.supervisor_start_time == record.supervisor_start_ticks,
     };
     is_this_run.then_some(entry)
 }
@@ -109,6 +109,7 @@ pub fn announced(registry: &Registry, folder: &RunFolder, record: &RunRecord) ->
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use serde_json::json;
 
     use super::*;
     use crate::telemetry::Finished;
@@ -123,6 +124,26 @@ mod tests {
         let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err().to_string();
         // To go on beyond a limit takes an option that depends on the limit, which `inspect` tells.
         assert!(error.contains("has ended (step limit)") && error.contains("shoal inspect") && !error.contains("resume"), "{error}");
+    }
+
+    #[test]
+    fn a_run_whose_folder_was_moved_is_found_before_its_supervisor_notices() {
+        let place = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+        let folder = RunFolder::create(place.path(), "first", "").unwrap();
+        let RunRecord { supervisor_pid, supervisor_start_ticks, .. } = folder.record().unwrap();
+        let identity = json!({
+            "run_id": 1, "boot_id": 1, "supervisor_pid": supervisor_pid, "supervisor_start_time": supervisor_start_ticks,
+            "created_unix_ms": 1, "pid_namespace": 0, "time_namespace": 0,
+        });
+        let announced = json!({
+            "identity": identity, "segment": "/shoal", "socket": "0", "run_folder": place.path().join("where it was before"),
+            "environment": "CartPole-v1", "algorithm": "dqn", "program_version": "0",
+        });
+        std::fs::write(registry.folder().join(format!("{supervisor_pid}.json")), announced.to_string()).unwrap();
+        let moved = place.path().join("best");
+        std::fs::rename(folder.path(), &moved).unwrap();
+        assert_eq!(RunName::Folder(moved).supervisor(&registry).unwrap(), supervisor_pid);
     }
 
     #[test]

@@ -56,6 +56,16 @@ MANY_ROWS = """async (count) => {
   return [hasNewest, columns.length, JSON.stringify(opened.all) === JSON.stringify(columns.all)];
 }"""
 
+# The rates, all different ones, of a run of so many seconds that makes 200 updates in every other second.
+RATES_OF_A_LONG_RUN = """async (count) => {
+  const { Columns } = await import('./columns.js');
+  const columns = new Columns({});
+  for (let second = 1; second <= count; second += 1) {
+    columns.push({ env_steps: second, wall_s: second, updates: 200 * Math.floor(second / 2) });
+  }
+  return [columns.length, ...new Set(columns.rates('updates'))];
+}"""
+
 # Adds so many evaluations: how many routine ones and how many confirmations are kept.
 MANY_EVALUATIONS = """async (count) => {
   const { joined } = await import('./columns.js');
@@ -151,6 +161,14 @@ CONTRASTS = """() => {
     return (high + 0.05) / (low + 0.05);
   }));
 }"""
+# Of each run in the table: its id, and the labels of the curves that have its colour.
+CURVES = """() => [...document.querySelectorAll('#runs tbody tr')].map((row) => {
+  const { backgroundColor } = getComputedStyle(row.querySelector('i'));
+  const curves = [...document.querySelectorAll('#compared-charts .u-series')].slice(1);
+  const colour = (curve) => getComputedStyle(curve.querySelector('.u-marker')).borderTopColor;
+  const own = curves.filter((curve) => colour(curve) === backgroundColor);
+  return [row.querySelector('button').title, own.map((curve) => curve.querySelector('.u-label').textContent)];
+})"""
 # The row of the running run in the table of all runs.
 GOES_ON = "[...document.querySelectorAll('#runs tbody tr')].find((row) => row.cells[2].textContent === 'running')"
 
@@ -333,6 +351,8 @@ def test_the_page_draws_a_run_and_compares_it_with_others(browser, link):
     assert has_newest, "a page that stays open shows the last row, however long the run"
     assert kept <= 4_096
     assert same, "whenever a page is opened, it shows the same rows"
+    length, *rates = page.evaluate(RATES_OF_A_LONG_RUN, 20_000)
+    assert length > 2_000 and rates == [None, 100], "what lies between two points of a rate is in it"
     routine, confirmations = page.evaluate(MANY_EVALUATIONS, 10_000)
     assert routine < 4_096 and confirmations == 10, "evaluations take bounded room, and no rare one goes"
     kept = page.evaluate(REPEATED, [15, 22, 28, 38, 26])
@@ -456,6 +476,53 @@ def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_
         wait_for("the marks by time", lambda: are_marked("count 2") and are_marked("count 4, environments 16"))
 
 
+def ended(**last):
+    """A short run that has ended, whose last line of metrics also has these values."""
+    run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
+    line = json.dumps({**run.metrics()[-1], **last})
+    with (run.folder / "metrics.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    return run
+
+
+def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = ended(best_eval_return=123)
+    (run.folder / "evaluations.jsonl").unlink(missing_ok=True)
+    with served(str(run.folder)) as link:
+        page = browser.new_page()
+        page.goto(link)
+        page.click("#show-compare")
+        wait_for("the table", lambda: page.locator("#runs tbody td").nth(10).text_content() == "123.0")
+
+
+def test_an_algorithm_s_metric_has_a_chart_though_it_is_named_like_a_time_of_the_run(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended(learner_idle_s=0.5, actor_core_wait_s=0.5)
+    with served("runs/latest") as link:
+        page = browser.new_page()
+        page.goto(link)
+        titles = page.locator("#charts h2")
+        wait_for("its chart", lambda: "learner idle s" in titles.all_text_contents())
+        assert not any("core wait" in title for title in titles.all_text_contents())
+
+
+def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [ended().folder.resolve().name for _ in range(2)]
+    with served("runs/latest") as link:
+        page = browser.new_page()
+        page.goto(link)
+        page.click("#show-compare")
+        wait_for("both curves", lambda: page.locator("#compared-charts .u-series").count() == 3)
+        curves = page.evaluate(CURVES)
+        assert sorted(name for name, _ in curves) == sorted(names)
+        assert all(labels == [f"{name} (dqn)"] for name, labels in curves)
+        page.locator("#runs input").first.uncheck()
+        wait_for("one curve", lambda: page.locator("#compared-charts .u-series").count() == 2)
+        assert page.locator("#runs i").count() == 1
+
+
 def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
@@ -481,7 +548,7 @@ def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, t
         assert page.text_content("#state") == "gone"
 
 
-def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(browser, tmp_path, monkeypatch):
+def test_a_page_shows_a_small_goal_and_says_that_its_dashboard_is_silent_or_gone(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     limits = {**SMALL["run"], "stop_env_steps": 2_000, "stop_eval_return": 0.95}
     shoal.train("catch_dqn", quiet=True, **{**SMALL, "run": limits})
@@ -499,6 +566,10 @@ def test_a_page_shows_a_small_goal_as_it_is_and_says_that_its_dashboard_is_gone(
         assert page.evaluate(SCORES, [0.95, -0.5, 9.99, 42.31, 12_345.4, 1.5e6, None]) == shown, "as in the terminal"
         progress = page.evaluate(PROGRESS, {"steps": 1, "seconds": 75})
         assert progress == [0.01, 0.75, 0.75, "1 of 100 environment steps, 1:15 of 1:40"], "the nearer limit counts"
+        dashboard.send_signal(signal.SIGSTOP)
+        wait_for("word of its silence", lambda: "is silent" in page.text_content("#notice"))
+        dashboard.send_signal(signal.SIGCONT)
+        wait_for("its next message", lambda: not page.is_visible("#notice"))
     finally:
         dashboard.kill()
         dashboard.wait()

@@ -23,7 +23,7 @@ use super::runs::Runs;
 use super::{json, locked, page, video};
 
 /// Time after which a page of a run in which nothing happens gets a message all the same, so that both sides notice
-/// when the other is gone.
+/// when the other is gone: a page says so after three of them (`page/run.js`).
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// How long a list of all runs is answered again. Every page asks for it every few seconds.
 const LIST_GOOD_FOR: Duration = Duration::from_secs(1);
@@ -99,7 +99,9 @@ async fn answer_from_history(site: &Site, id: String, wanted: impl Fn(&History) 
 async fn events(State(site): State<Site>, Path((_, id)): Path<(String, String)>) -> Response {
     let Some(folder) = site.runs.find(&id) else { return StatusCode::NOT_FOUND.into_response() };
     let feed = site.feeds.follow(&site.runs, &id, folder).await;
-    Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response()
+    // Pages are not told of comments, which would keep the connection alive as well.
+    let alive = Event::default().event("alive").data("null");
+    Sse::new(messages(&feed)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE).event(alive)).into_response()
 }
 
 /// The picture of a run with the version that a message announced, or the newest if the request names none.

@@ -65,7 +65,7 @@ struct Shown {
     changes: Vec<Value>,
     /// The newest lines of `run.log`.
     events: VecDeque<String>,
-    /// What holds the run back, in a sentence.
+    /// What holds the newest life of the run back, in a sentence.
     bottleneck: Option<String>,
 }
 
@@ -231,6 +231,8 @@ impl History {
             self.learning.clear();
             self.earlier_updates = snapshot.updates;
             self.configured = configured(&self.folder);
+            // Its advice may have been followed.
+            self.shown.bottleneck = None;
         }
         let has_trained = self.learning.back().is_none_or(|last| snapshot.training_s > last.training_s);
         if snapshot.updates > self.earlier_updates && has_trained {
@@ -413,8 +415,13 @@ mod tests {
         // The checkpoint of a killed run is later than its last line, so that nothing but the processor seconds goes
         // back.
         let moments = [moment(10, 9.0), moment(20, 18.0), moment(30, 1.0), moment(40, 10.0), moment(50, 20.0)];
+        fs::write(folder.metrics(), moments[..2].concat()).unwrap();
+        let mut history = read(&folder);
+        assert!(history.shown.bottleneck.is_some());
+        fs::write(folder.metrics(), moments[..3].concat()).unwrap();
+        assert_eq!(history.grow().unwrap().bottleneck, None, "nothing is known yet of the life that has begun");
         fs::write(folder.metrics(), moments.concat()).unwrap();
-        let history = read(&folder);
+        assert!(history.grow().unwrap().bottleneck.is_some());
         // What it takes until learning goes on is none of it.
         assert_eq!(history.learning.iter().map(|moment| moment.wall_s).collect::<Vec<_>>(), [40.0, 50.0]);
     }

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::tail::Tail;
 use super::video;
 use super::{DashboardError, locked};
 use crate::inspector;
@@ -17,7 +16,11 @@ use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
 use crate::shell::word;
-use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, jsonl};
+use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, is_of_seeds, jsonl};
+
+/// The metrics that the table of all runs shows. Every page gets them of every run, every few seconds.
+const LISTED: [&str; 8] =
+    ["env_steps", "updates", "learned", "training_s", "wall_s", "train_return_mean", "eval_return_mean", "best_eval_return"];
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,10 +67,8 @@ pub(super) struct Card {
     stop_env_steps: Option<u64>,
     /// The mean return that ends the run once it is confirmed.
     goal: Option<f64>,
-    /// The last line of `metrics.jsonl`.
-    metrics: Value,
-    /// The evaluation that made the best weights the best.
-    best: Option<Value>,
+    /// Of the last line of `metrics.jsonl`, what is [`LISTED`].
+    metrics: Map<String, Value>,
     /// What held the run back, in the sentence of its closing report, once it has ended.
     bottleneck: Option<String>,
     /// Cores that the run computed on in training, on average, once it has ended.
@@ -88,8 +89,6 @@ pub(super) struct Runs {
     roots: Vec<PathBuf>,
     /// The folders of runs that were under way at some look, by id. They are shown after their end, wherever they lie.
     seen: Mutex<BTreeMap<String, PathBuf>>,
-    /// The best evaluation of every run, by folder.
-    best: Mutex<HashMap<PathBuf, Best>>,
     /// The cards of runs that have ended, by folder.
     ended: Mutex<HashMap<PathBuf, Ended>>,
 }
@@ -111,16 +110,9 @@ fn version_of(path: &Path) -> Option<Version> {
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
 
-/// The evaluation that made the best weights of a run the best, and the rest of the file of evaluations.
-#[derive(Debug)]
-struct Best {
-    evaluations: Tail,
-    evaluation: Option<Value>,
-}
-
 impl Runs {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, roots: Vec::new(), seen: Mutex::default(), best: Mutex::default(), ended: Mutex::default() }
+        Self { registry, roots: Vec::new(), seen: Mutex::default(), ended: Mutex::default() }
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -133,14 +125,16 @@ impl Runs {
         self.roots.extend(root.canonicalize().or_else(|_| std::path::absolute(root)));
     }
 
-    /// Adds `run` and the runs that lie beside it, and returns the id of `run`.
+    /// Adds `run` and the runs that lie beside it, and returns the id of `run`. Beside one of several seeds lie also the
+    /// runs beside the folder of the seeds.
     pub(super) fn add(&mut self, run: &RunName) -> Result<String, DashboardError> {
         let path = match run {
             RunName::Folder(path) => path.clone(),
             RunName::Supervisor(pid) => PathBuf::from(self.registry.find(*pid)?.record.run_folder),
         };
         let folder = RunFolder::open(&path)?;
-        self.roots.extend(folder.path().parent().map(Path::to_path_buf));
+        let mut above = folder.path().ancestors().skip(1);
+        self.roots.extend(above.find(|path| !is_of_seeds(path)).map(Path::to_path_buf));
         Ok(id_of(folder.path()).unwrap_or_default())
     }
 
@@ -187,6 +181,8 @@ impl Runs {
         let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
         let summary = record.finished.as_ref().map(|finished| &finished.summary);
         let figure = |key: &str| summary.and_then(|summary| summary[key].as_f64());
+        let mut metrics: Map<String, Value> = jsonl::last(&folder.metrics()).unwrap_or_default();
+        metrics.retain(|key, _| LISTED.contains(&key.as_str()));
         Some(Card {
             id: id_of(folder.path())?,
             folder: folder.path().display().to_string(),
@@ -200,8 +196,7 @@ impl Runs {
             seed: key("run", "seed").map(ToString::to_string),
             stop_env_steps: key("run", "stop_env_steps").and_then(toml::Value::as_integer).and_then(|steps| steps.try_into().ok()),
             goal: key("run", "stop_eval_return").and_then(|goal| goal.as_float().or(goal.as_integer().map(|goal| goal as f64))),
-            metrics: jsonl::last(&folder.metrics()).unwrap_or_default(),
-            best: self.best(folder),
+            metrics,
             bottleneck: summary.and_then(|summary| Diagnosis::deserialize(&summary["bottleneck"]).ok()).map(|verdict| verdict.to_string()),
             cores_used: figure("cores_used"),
             machine_busy_share: figure("machine_busy_share"),
@@ -209,21 +204,6 @@ impl Runs {
             videos: video::newest_first(folder),
             name: record.name,
         })
-    }
-
-    fn best(&self, folder: &RunFolder) -> Option<Value> {
-        let mut all = locked(&self.best);
-        let best = all
-            .entry(folder.path().to_path_buf())
-            .or_insert_with(|| Best { evaluations: Tail::new(folder.evaluations()), evaluation: None });
-        loop {
-            let lines = best.evaluations.new_lines();
-            if lines.is_empty() {
-                return best.evaluation.clone();
-            }
-            let mut evaluations = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            best.evaluation = evaluations.rfind(|evaluation| evaluation["is_best"] == true).or(best.evaluation.take());
-        }
     }
 
     fn state(&self, folder: &RunFolder, record: &RunRecord) -> State {
@@ -243,14 +223,18 @@ impl Runs {
         seen.extend(announced.filter_map(|path| Some((id_of(&path)?, path))));
         // A folder that is gone may have been moved to another root.
         seen.retain(|_, path| path.is_dir());
-        let beside = self.roots.iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten()).filter(|entry| {
-            // Links, such as `latest`, would show runs twice.
-            entry.file_type().is_ok_and(|kind| kind.is_dir())
-        });
-        let mut folders: BTreeMap<_, _> = beside.map(|entry| entry.path()).filter_map(|path| Some((id_of(&path)?, path))).collect();
+        let beside = self.roots.iter().flat_map(|root| folders_in(root));
+        let beside = beside.flat_map(|path| if is_of_seeds(&path) { folders_in(&path) } else { vec![path] });
+        let mut folders: BTreeMap<_, _> = beside.filter_map(|path| Some((id_of(&path)?, path))).collect();
         folders.extend(seen.clone());
         folders
     }
+}
+
+/// The folders in `place`. Links, such as `latest`, would show runs twice.
+fn folders_in(place: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 /// Whether the run in `folder` is kept in memory, for another supervisor to adopt. A copy of the folder names the same
@@ -270,6 +254,8 @@ fn id_of(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use jiff::Timestamp;
     use serde_json::json;
 
@@ -334,6 +320,25 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_several_seeds_are_shown_beside_other_runs_whichever_of_them_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let seeds = place.path().join("20261125-073212-first-seeds");
+        let of_a_seed = RunFolder::create(&seeds, "first-seed1", CONFIG).unwrap();
+        fs::write(seeds.join("config.toml"), CONFIG).unwrap();
+        let alone = RunFolder::create(place.path(), "second", CONFIG).unwrap();
+        let both = BTreeSet::from([&of_a_seed, &alone].map(|folder| folder.id().to_owned()));
+        let shown = |runs: &Runs| BTreeSet::from_iter(ids(runs));
+        let mut runs = Runs::new(registry_in(place.path()));
+        runs.add_root(place.path());
+        assert_eq!(shown(&runs), both);
+        for folder in [&of_a_seed, &alone] {
+            let mut runs = Runs::new(registry_in(place.path()));
+            assert_eq!(runs.add(&RunName::Folder(folder.path().to_path_buf())).unwrap(), folder.id());
+            assert_eq!(shown(&runs), both, "{}", folder.id());
+        }
+    }
+
+    #[test]
     fn a_run_that_was_under_way_is_shown_for_as_long_as_its_folder_is_there() {
         let place = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(&place.path().join("elsewhere"), "first", CONFIG).unwrap();
@@ -365,6 +370,15 @@ mod tests {
             (Some(sentence.to_owned()), Some(1.5), Some(0.25), None)
         );
         assert_eq!(told(json!({"bottleneck": {"bottleneck": "of another version"}})), (None, None, None, None));
+    }
+
+    #[test]
+    fn of_the_metrics_of_a_run_its_card_has_what_the_table_of_all_runs_shows() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(place.path(), "first", CONFIG).unwrap();
+        fs::write(folder.metrics(), "{\"env_steps\": 64, \"loss\": 0.5, \"best_eval_return\": 9.5, \"actors\": 2}\n").unwrap();
+        let metrics = Runs::new(registry_in(place.path())).card(&folder).unwrap().metrics;
+        assert_eq!(Value::from(metrics), json!({"env_steps": 64, "best_eval_return": 9.5}));
     }
 
     #[test]

@@ -252,6 +252,17 @@ impl Announcement {
         write().map_err(RendezvousError::file("announce the run in", path))
     }
 
+    /// Show everybody that the folder of the run is `folder` now. A path that is no UTF-8 cannot be shown: the former one
+    /// stays then.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub fn follow(&mut self, folder: &Path) -> Result<(), RendezvousError> {
+        let Some(folder) = folder.to_str() else { return Ok(()) };
+        folder.clone_into(&mut self.record.run_folder);
+        self.publish()
+    }
+
     /// Where the supervisor of the run listens.
     pub fn socket(&self) -> &Path {
         &self.paths[1]

@@ -54,7 +54,7 @@ pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use reached::Reached;
 pub use remembered::Remembered;
-pub use run_folder::{CHARTS, FolderSettings, LATEST, RunFolder, folders_of, plain_name, point_latest};
+pub use run_folder::{CHARTS, FolderSettings, LATEST, RunFolder, folders_of, is_of_seeds, plain_name, point_latest};
 pub use run_record::{Finished, RunRecord};
 pub use sinks::{SinkSettings, Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};

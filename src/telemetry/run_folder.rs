@@ -387,6 +387,12 @@ pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
     folders
 }
 
+/// Whether `path` is the folder of a command with several seeds, in which their run folders lie: it has a configuration,
+/// as a run has, and no record.
+pub fn is_of_seeds(path: &Path) -> bool {
+    !path.join(RECORD).exists() && path.join(CONFIG).is_file()
+}
+
 /// Whether a lock was refused because the file system has no locks: network file systems may be mounted so.
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))

@@ -287,6 +287,18 @@ fn a_run_whose_folder_was_moved_before_its_supervisor_was_killed_is_kept_there()
 }
 
 #[test]
+fn a_kept_run_whose_folder_was_moved_while_it_went_on_is_found_by_the_process_id_of_its_supervisor() {
+    let (mut run, _) = learning(&[]);
+    run.move_folder("archive");
+    run.wait_for_log("the folder of the run was moved");
+    run.kill_and_wait_for_keeper();
+    run.ask("supervisor", &["adopt", &run.pid().to_string(), "--check"]);
+    run.adopt(&[]);
+    run.wait_for_log("goes on in the memory in which it was kept");
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn a_moved_run_survives_whoever_dies_while_it_adopts_it() {
     let (mut run, segment) = learning(&[]);
     let keeper = run.kill_and_wait_for_keeper();

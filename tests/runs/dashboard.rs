@@ -230,6 +230,16 @@ fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in_and_stays_w
 }
 
 #[test]
+fn a_run_whose_folder_was_moved_while_it_goes_on_is_found_by_the_process_id_of_its_supervisor() {
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.move_folder("archive");
+    run.wait_for_log("the folder of the run was moved");
+    let dashboard = Dashboard::start(&run, &[&run.pid().to_string()]);
+    assert_eq!((&*dashboard.run, &dashboard.json("runs/")[0]["state"]), ("archive", &"running".into()));
+}
+
+#[test]
 fn a_copy_of_a_run_s_folder_does_not_hide_the_run() {
     let mut run = start(&[]);
     run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
@@ -272,6 +282,12 @@ fn coming_back_to_a_run_does_not_read_all_its_files_again() {
     std::fs::write(&metrics, "\n".repeat(length.try_into().unwrap())).unwrap();
     assert_eq!(dashboard.json(&format!("runs/{id}/history"))["columns"], history["columns"]);
     assert_eq!(dashboard.listen(&id).wait_for("history", |_| true)["columns"], history["columns"]);
+}
+
+#[test]
+fn a_page_of_a_run_in_which_nothing_happens_hears_that_the_dashboard_is_there() {
+    let (run, dashboard) = ended();
+    dashboard.listen(&id_of(&run)).wait_for("alive", |_| true);
 }
 
 #[test]

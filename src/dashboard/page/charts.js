@@ -3,7 +3,9 @@
 import { clock, element, short } from "./words.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const seriesColour = (index) => colour(`--c${index % 8}`);
+/** The name of the colour of a series: there are eight. */
+export const colourName = (index) => `--c${index % 8}`;
+const seriesColour = (index) => colour(colourName(index));
 
 /**
  * A chart in a card of its own. Each of `series` is {label, colour, points, fill, dashed}. The data are columns, of which

@@ -97,4 +97,13 @@ export class Columns {
     const column = this.all[key] ?? [];
     return column.map((value, index) => (index === 0 || value === null ? null : Math.max(0, value - (column[index - 1] ?? 0))));
   }
+
+  /**
+   * How fast a column that only grows did so from row to row, per second. The rates in the rows themselves are of single
+   * seconds, of which thinning leaves few.
+   */
+  rates(key) {
+    const gained = this.gains(key);
+    return this.gains("wall_s").map((seconds, row) => (seconds > 0 && Number.isFinite(gained[row]) ? gained[row] / seconds : null));
+  }
 }

@@ -1,6 +1,6 @@
 // All runs side by side: what they reached, and the curves of those that are chosen.
 
-import { Chart } from "./charts.js";
+import { Chart, colourName } from "./charts.js";
 import { fill } from "./keep.js";
 import { increasing } from "./run.js";
 import { $, clock, element, grouped, score, short, when } from "./words.js";
@@ -13,7 +13,8 @@ const COLUMNS = [["show"], ["run"], ["state"], ["environment"], ["algorithm"], [
 export class Compare {
   constructor(open) {
     this.open = open;
-    this.chosen = new Set();
+    // The number of the colour of each chosen run, by id. A run keeps it when others come and go.
+    this.chosen = new Map();
     this.histories = new Map();
     this.chart = null;
     this.byTime = false;
@@ -25,37 +26,48 @@ export class Compare {
     if (!this.hasChosen && cards.length > 0) {
       this.hasChosen = true;
       const alike = cards.filter((card) => card.environment === cards[0]?.environment);
-      for (const card of alike.slice(0, MOST_AT_ONCE)) this.chosen.add(card.id);
+      for (const card of alike.slice(0, MOST_AT_ONCE)) this.choose(card.id);
     }
+    await this.refresh();
+  }
+
+  async refresh() {
     this.table();
     await this.load();
     this.draw();
   }
 
+  /** Chooses a run, with the first colour that no other has. */
+  choose(id) {
+    const taken = new Set(this.chosen.values());
+    let colour = 0;
+    while (taken.has(colour)) colour += 1;
+    this.chosen.set(id, colour);
+  }
+
   table() {
     const rows = this.cards.map((card) => {
       const box = element("input", { type: "checkbox", checked: this.chosen.has(card.id), ariaLabel: `show ${card.id}` });
-      box.onchange = () => this.choose(card.id, box.checked);
+      box.onchange = () => {
+        if (box.checked) this.choose(card.id);
+        else this.chosen.delete(card.id);
+        this.refresh();
+      };
+      const swatch = this.chosen.has(card.id) ? element("i") : null;
+      if (swatch) swatch.style.background = `var(${colourName(this.chosen.get(card.id))})`;
       const name = element("button", { textContent: card.name, title: card.id });
       name.onclick = () => this.open(card.id);
       const metrics = card.metrics ?? {};
       const state = { ended: (card.reason ?? "ended").split("\n")[0].slice(0, 40), unannounced: "not announced" }[card.state] ?? card.state;
       const perSecond = (key) => short(metrics[key] / metrics.training_s);
       const cells = [
-        box, name, element("span", { className: card.state }, state),
+        element("label", {}, swatch, box), name, element("span", { className: card.state }, state),
         card.environment ?? "–", card.algorithm ?? "–", card.seed ?? "–", grouped(metrics.env_steps), clock(metrics.wall_s),
-        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(card.best?.return_mean), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
+        score(metrics.train_return_mean), score(metrics.eval_return_mean), score(metrics.best_eval_return), perSecond("env_steps"), perSecond("updates"), perSecond("learned"), when(card.started_unix_ms),
       ];
       return [card.id, cells];
     });
     fill($("runs"), COLUMNS, rows);
-  }
-
-  async choose(id, wanted) {
-    if (wanted) this.chosen.add(id);
-    else this.chosen.delete(id);
-    await this.load();
-    this.draw();
   }
 
   /** Whether the whole history of a run that has ended is known: one that was fetched before the end lacks the end. */
@@ -79,11 +91,14 @@ export class Compare {
 
   draw() {
     const shown = this.cards.filter((card) => this.chosen.has(card.id) && this.histories.has(card.id));
-    const names = shown.map((card) => card.id).join();
-    if (this.names !== names) {
+    // Several runs may have one name, and no two have one id.
+    const isUnique = ({ name }) => shown.filter((other) => other.name === name).length === 1;
+    const series = shown.map((card) => ({ label: `${isUnique(card) ? card.name : card.id} (${card.algorithm})`, colour: this.chosen.get(card.id) }));
+    const drawn = JSON.stringify(series);
+    if (this.drawn !== drawn) {
       this.chart?.remove();
-      this.chart = new Chart($("compared-charts"), "Return in training", shown.map((card) => ({ label: `${card.name} (${card.algorithm})` })), { height: 340 });
-      this.names = names;
+      this.chart = new Chart($("compared-charts"), "Return in training", series, { height: 340 });
+      this.drawn = drawn;
     }
     if (shown.length === 0) return;
     const tables = shown.map((card) => {

@@ -32,7 +32,9 @@ function copy(made, kept) {
     if (kept[name] !== made[name]) kept[name] = made[name];
   }
   // The content security policy allows a style as a property, and not as an attribute.
-  if (kept.style.width !== made.style.width) kept.style.width = made.style.width;
+  for (const name of ["width", "background"]) {
+    if (kept.style[name] !== made.style[name]) kept.style[name] = made.style[name];
+  }
   update(kept, made.childNodes);
 }
 

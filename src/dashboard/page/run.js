@@ -10,6 +10,8 @@ import { $, score, when } from "./words.js";
 const TABLE_EVERY_MS = 500;
 const RATES_OVER_MS = 2000;
 const MOST_EVENTS = 500;
+// Time after which the page says that nothing comes: the dashboard sends something every five seconds.
+const SILENT_MS = 15_000;
 
 // Keys of metrics that are shown elsewhere, or make no curve. All others, such as those of the algorithm, get a chart.
 const NO_CHART = new Set([
@@ -19,7 +21,12 @@ const NO_CHART = new Set([
   "best_eval_ci95_low", "stop_eval_return",
   "parameter_version", "policy_lag_max", "actors", "attached", "learners", "restarts", "replay_size",
 ]);
-const IS_TIME = /^(actor|learner|evaluator|visualizer|supervisor)_.*_s$/;
+// Where processes spent their time. A metric of an algorithm may be named much like these.
+const IS_TIME = new RegExp(
+  "^(actor_(environment|inference|insert|limiter_wait|processor|core_wait)" +
+    "|learner_(replay|compute|exchange|publish|limiter_wait|processor|core_wait)" +
+    "|(evaluator|visualizer|supervisor)_processor)_s$",
+);
 
 export class Run {
   constructor(id, byTime) {
@@ -39,22 +46,45 @@ export class Run {
     this.watch = new Watch(id);
     panels.legend($("kinds"));
     $("bottleneck").textContent = "Not known yet.";
-    this.onVisibility = () => (document.hidden ? this.source?.close() : this.listen());
+    this.onVisibility = () => (document.hidden ? this.close() : this.listen());
     document.addEventListener("visibilitychange", this.onVisibility);
     this.listen();
   }
 
   /** Listens to the run. A hidden page does not: a browser has six connections to a host, and drawing costs the run time. */
   listen() {
-    this.source?.close();
+    this.close();
     this.source = new EventSource(`runs/${encodeURIComponent(this.id)}/events`);
-    const on = (kind, what) => this.source.addEventListener(kind, (event) => what(JSON.parse(event.data)));
+    const on = (kind, what) =>
+      this.source.addEventListener(kind, (event) => {
+        this.hear();
+        what(JSON.parse(event.data));
+      });
     on("state", ({ card, problem }) => this.showCard(card, problem));
     on("history", (history) => this.showHistory(history));
     on("growth", (growth) => this.grow(growth));
     on("now", (report) => this.showNow(report));
+    on("alive", () => {});
     this.source.onerror = ({ target }) => this.lose(target);
-    this.source.onopen = () => this.notice("", "connection");
+    this.source.onopen = () => this.hear();
+    this.expect();
+  }
+
+  close() {
+    clearTimeout(this.silence);
+    this.source?.close();
+  }
+
+  hear() {
+    this.notice("", "connection");
+    this.expect();
+  }
+
+  /** Shows that nothing comes, unless something does in time: a tunnel keeps a connection open whose other end is gone. */
+  expect() {
+    clearTimeout(this.silence);
+    const silent = "The dashboard is silent: the connection is lost, or it stands still, or it is reading the files of a long run.";
+    this.silence = setTimeout(() => this.notice(silent, "connection"), SILENT_MS);
   }
 
   /**
@@ -64,13 +94,14 @@ export class Run {
   async lose(source) {
     const isGone = source.readyState === EventSource.CLOSED && (await fetch("runs/").catch(() => null))?.ok;
     if (source !== this.source) return;
+    clearTimeout(this.silence);
     if (isGone) this.showCard(null, null);
     this.notice(isGone ? "" : "The dashboard does not answer: it was ended, or the connection is lost.", "connection");
   }
 
   leave() {
     document.removeEventListener("visibilitychange", this.onVisibility);
-    this.source.close();
+    this.close();
     this.source = null;
     for (const chart of [...this.charts.map(([chart]) => chart), ...this.own.values()]) chart.remove();
     for (const id of ["tiles", "processes", "replay", "events"]) $(id).replaceChildren();
@@ -78,16 +109,16 @@ export class Run {
 
   makeCharts() {
     const add = (room, title, series, data, options) => this.charts.push([new Chart($(room), title, series, options), data, options?.marked]);
-    const one = (key) => () => [this.across(), this.columns.get(key) ?? this.none()];
+    const rate = (key) => () => [this.across(), this.columns.rates(key)];
     const returns = [
       { label: "training", colour: 0 }, { label: "evaluation", colour: 1, dashed: true },
       { label: "lower end of its 95 % interval", colour: 7, dashed: true }, { label: "upper end", colour: 7, dashed: true },
       { label: "confirmed", colour: 2, points: true },
     ];
     add("main-charts", "Return", returns, () => this.returns(), { height: 300, bands: [[4, 3]] });
-    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], one("env_steps_per_s"), { marked: true });
-    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], one("updates_per_s"), { marked: true });
-    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], one("learned_per_s"), { marked: true });
+    add("charts", "Environment steps/s", [{ label: "steps/s", colour: 0, fill: true }], rate("env_steps"), { marked: true });
+    add("charts", "Updates/s", [{ label: "updates/s", colour: 1, fill: true }], rate("updates"), { marked: true });
+    add("charts", "Samples/s (updates × batch)", [{ label: "samples/s", colour: 2, fill: true }], rate("learned"), { marked: true });
     const times = (who, kinds) => () => [this.across(), ...kinds.map(([key]) => this.share(who, key, kinds))];
     const actor = [["environment_s", "environment", 0], ["inference_s", "inference", 1], ["insert_s", "inserting", 2], ["limiter_wait_s", "waiting", 7]];
     const learner = [["replay_s", "replay", 3], ["compute_s", "gradients", 4], ["exchange_s", "exchange", 5], ["publish_s", "publishing", 6], ["limiter_wait_s", "waiting", 7]];
@@ -209,7 +240,7 @@ export class Run {
     this.notice({ killed, unannounced, kept }[card.state] ?? failed, "state");
     this.watch.showVideos(card.videos);
     if (card.state !== "running") {
-      this.showBottleneck(card.bottleneck);
+      if (card.bottleneck !== null) this.showBottleneck(card.bottleneck);
       this.showPast();
     } else {
       this.showTiles();
@@ -231,7 +262,7 @@ export class Run {
   }
 
   showBottleneck(text) {
-    if (text) update($("bottleneck"), [text]);
+    update($("bottleneck"), [text ?? "Not known yet."]);
   }
 
   /** Sets the problem from one source. One line above everything shows the most important problem. */

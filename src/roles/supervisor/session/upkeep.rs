@@ -59,11 +59,15 @@ impl Session {
         self.sinks.folder()
     }
 
-    /// Have results go to where the folder of the run is now: somebody may have moved it.
+    /// Have results go to where the folder of the run is now, and the registry name that: somebody may have moved it.
     fn follow_folder(&mut self) {
         if let Some(folder) = self.sinks.folder().moved() {
             self.checkpoints.follow(&folder);
+            let announced = self.announcement.follow(folder.path());
             self.sinks.follow(folder);
+            if let Err(error) = announced {
+                self.sinks.trouble(error.to_string(), &format!("the registry names the folder in which the run began: {error}"));
+            }
         }
     }
 
