@@ -97,6 +97,13 @@ pub(crate) fn doctor() -> Result<()> {
     if missing == 0 { Ok(()) } else { bail!("{missing} of {} checks failed", checks.len()) }
 }
 
+/// The checks before libtorch is fetched, if it is still to be (`fetches_libtorch`), and these `profiles` are built.
+pub(crate) fn for_build(profiles: &[Profile], fetches_libtorch: bool) -> Vec<Check> {
+    let mut checks = vec![cpp_compiler(), space_to_build(profiles, fetches_libtorch)];
+    checks.extend(fetches_libtorch.then(python_with_pip));
+    checks
+}
+
 /// The checks before a libtorch for `devices` is fetched.
 pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
     let needed_bytes = match devices {
@@ -168,7 +175,7 @@ fn python_with_pip() -> Check {
 }
 
 /// Room for what is not built yet of these `profiles` and, if it is to be fetched first, for libtorch.
-pub(crate) fn space_to_build(profiles: &[Profile], fetches_libtorch: bool) -> Check {
+fn space_to_build(profiles: &[Profile], fetches_libtorch: bool) -> Check {
     let root = workspace::root();
     space_in(&root, &package::target(&root), profiles, fetches_libtorch)
 }
@@ -252,6 +259,14 @@ mod tests {
             require([check("one", Err("install one")), check("two", Ok("there")), check("three", Err("install three"))]).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("one: install one") && text.contains("three: install three") && !text.contains("two"), "{text}");
+    }
+
+    #[test]
+    fn pip_is_asked_for_beside_the_compiler_where_libtorch_is_still_to_be_fetched() {
+        let subjects = |fetches_libtorch| for_build(&[], fetches_libtorch).iter().map(|check| check.subject).collect::<Vec<_>>();
+        let [there, missing] = [false, true].map(subjects);
+        assert!(there.contains(&"C++ compiler") && !there.contains(&"Python with pip"), "{there:?}");
+        assert!(missing.contains(&"C++ compiler") && missing.contains(&"Python with pip"), "{missing:?}");
     }
 
     #[test]
