@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::SeedsError;
+use crate::segment::orphans::Orphans;
 use crate::segment::system;
 use crate::telemetry::{LATEST, plain_name, point_latest};
 
@@ -131,6 +132,7 @@ impl Launch {
     pub fn run(&self, seeds: &[u64], mut tell: impl FnMut(Event<'_>)) -> Result<Vec<Ended>, SeedsError> {
         fs::write(self.config(), &self.configuration).map_err(SeedsError::file("write", &self.config()))?;
         system::handle_stop_signals()?;
+        let orphans = Orphans::from_now_on();
         let mut waiting: VecDeque<u64> = seeds.iter().copied().collect();
         let mut running: Vec<(u64, Child)> = Vec::new();
         let mut all = Vec::new();
@@ -167,6 +169,7 @@ impl Launch {
                 all.push(Ended { seed: *seed, outcome: status.into() });
                 false
             });
+            orphans.reap(running.iter().map(|(_, child)| Pid::from_raw(child.id().cast_signed())));
             all[told..].iter().for_each(|ended| tell(Event::Ended(ended)));
             if told_at.is_none_or(|at| at.elapsed() >= TELL) {
                 tell(Event::Running(&running.iter().map(|(seed, _)| *seed).collect::<Vec<_>>()));

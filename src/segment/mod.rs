@@ -15,6 +15,7 @@ mod lock_baseline;
 #[allow(unsafe_code)]
 mod mapping;
 mod object; // a shared-memory object before it is mapped
+pub mod orphans; // what others leave to the first process of a container
 pub mod pidfd; // processes as the kernel knows them
 mod private; // memory of one process alone
 pub mod shared_words; // copies of words that another process may be writing

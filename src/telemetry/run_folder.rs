@@ -68,11 +68,17 @@ impl RunFolder {
 
     fn fill(&mut self, name: &str, config_toml: &str, started: Timestamp) -> Result<(), TelemetryError> {
         self.take()?;
+        self.make_folders()?;
+        run_record::replace(&self.config(), config_toml)?;
+        run_record::write(&self.record_path(), &RunRecord::of_this_process(&self.id, name, started))
+    }
+
+    /// Makes the folders of the weights and of the charts where they are missing.
+    fn make_folders(&self) -> Result<(), TelemetryError> {
         for needed in [self.path.join("weights"), self.charts().join(&self.id)] {
             fs::create_dir_all(&needed).map_err(TelemetryError::file("create", &needed))?;
         }
-        run_record::replace(&self.config(), config_toml)?;
-        run_record::write(&self.record_path(), &RunRecord::of_this_process(&self.id, name, started))
+        Ok(())
     }
 
     /// Removes the folder of a run that has not begun, with its place among the charts.
@@ -219,11 +225,10 @@ impl RunFolder {
         let record = RunRecord { resumptions, ..RunRecord::of_this_process(&self.id, &before.name, before.started) };
         // Readers find the old configuration or the new one, whole.
         run_record::replace(&self.config(), config_toml)?;
-        // The run folder may have been moved away from the folder of charts.
-        let charts = self.charts().join(&self.id);
-        fs::create_dir_all(&charts).map_err(TelemetryError::file("create", &charts))?;
+        // The run folder may have been moved away from the folder of charts, and some ways to copy one leave out folders that are empty.
+        self.make_folders()?;
         run_record::write(&self.record_path(), &record)?;
-        self.charts_second = second_of_another(&charts, Timestamp::now().as_second());
+        self.charts_second = second_of_another(&self.charts().join(&self.id), Timestamp::now().as_second());
         Ok(())
     }
 

@@ -1,13 +1,16 @@
 //! A process in another PID namespace, such as another container's, knows a run's processes by other ids; one in another time namespace
-//! knows them by other start times. Programs there say so, and take no process for dead.
+//! knows them by other start times. Programs there say so, and take no process for dead. A supervisor may be the first process of such a
+//! namespace.
 
-use std::process::Output;
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::namespaces::unshare;
-use crate::support::programs::{Supervised, start};
+use crate::support::programs::{SMALL, Supervised, command, kill, start, under};
+use crate::support::skipped;
 
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
 const TIME: &[&str] = &["--time", "--boottime", "1000", "--fork", "--kill-child"];
@@ -64,4 +67,38 @@ fn a_run_is_not_taken_for_dead_where_its_memory_is_out_of_sight() {
 fn a_run_is_not_taken_for_dead_where_its_processes_have_other_start_times() {
     let name = "another time namespace";
     check_from_elsewhere(TIME, [name, "nsenter --time"], name);
+}
+
+/// The children of a process, those included that have ended and were not waited for.
+fn children_of(pid: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    listed.split_ascii_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn as_the_first_process_a_supervisor_reaps_orphans_and_leaves_children_from_before_to_whoever_waits_for_them() {
+    if !Path::new("/proc/thread-self/children").exists() {
+        return skipped::because("the kernel does not list children");
+    }
+    let Some(mut container) = unshare(CONTAINER, &["true"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // Before the first process becomes the supervisor, it starts a shell that has two children.
+    let first = under("{ (sleep 1000 & sleep 1000 & wait) & }", &command(folder.path(), SMALL));
+    container.arg(first.get_program()).args(first.get_args()).env("XDG_RUNTIME_DIR", folder.path());
+    container.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut run = Supervised::spawn(container, folder);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let [supervisor] = children_of(run.pid())[..] else { panic!("the namespace has a first process") };
+    let (shell, orphans) = run.look_for("a shell with two children", |_| {
+        let mut families = children_of(supervisor).into_iter().map(|child| (child, children_of(child)));
+        families.find(|(_, children)| children.len() == 2)
+    });
+    let left = || children_of(supervisor).into_iter().filter(|child| orphans.contains(child)).count();
+    kill(shell, Signal::SIGKILL);
+    run.wait_until("its children to be the supervisor's", || left() == 2);
+    orphans.iter().for_each(|&orphan| kill(orphan, Signal::SIGKILL));
+    run.wait_until("them to be reaped", || left() == 0);
+    assert!(children_of(supervisor).contains(&shell), "somebody in that process may wait for it");
+    kill(supervisor, Signal::SIGTERM);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
 }

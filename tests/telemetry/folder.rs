@@ -169,6 +169,16 @@ fn a_copy_of_a_run_that_goes_on_has_charts_of_its_own_and_a_run_that_was_moved_k
 }
 
 #[test]
+fn a_run_that_goes_on_has_a_folder_for_its_weights_even_if_it_was_copied_without_one() {
+    let root = tempdir().unwrap();
+    let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let weights = folder.path().join("weights");
+    fs::remove_dir(&weights).unwrap();
+    folder.go_on(CONFIG).unwrap();
+    assert!(weights.is_dir());
+}
+
+#[test]
 fn charts_of_a_run_that_goes_on_follow_those_before_whatever_the_clock_says() {
     let root = tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();

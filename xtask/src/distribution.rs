@@ -11,10 +11,11 @@ pub(crate) enum Tool {
     PythonToEmbed,
 }
 
-/// A package manager: its program, how it installs, and what it calls the C++ compiler, Python with pip and the Python that
-/// programs can link.
+/// A package manager: its program, how it fetches its list of packages if it does not do so by itself, how it installs, and what it calls
+/// the C++ compiler, Python with pip and the Python that programs can link.
 struct PackageManager {
     program: &'static str,
+    fetch_list: Option<&'static str>,
     install: &'static str,
     cpp_compiler: &'static str,
     python_with_pip: &'static str,
@@ -24,6 +25,8 @@ struct PackageManager {
 const PACKAGE_MANAGERS: [PackageManager; 4] = [
     PackageManager {
         program: "apt-get",
+        // The images of containers come without the list.
+        fetch_list: Some("apt-get update"),
         install: "apt-get install --yes",
         cpp_compiler: "g++",
         python_with_pip: "python3 python3-pip",
@@ -31,6 +34,7 @@ const PACKAGE_MANAGERS: [PackageManager; 4] = [
     },
     PackageManager {
         program: "dnf",
+        fetch_list: None,
         install: "dnf install --assumeyes",
         cpp_compiler: "gcc-c++",
         python_with_pip: "python3 python3-pip",
@@ -38,6 +42,7 @@ const PACKAGE_MANAGERS: [PackageManager; 4] = [
     },
     PackageManager {
         program: "pacman",
+        fetch_list: None,
         install: "pacman -S --needed",
         cpp_compiler: "gcc",
         python_with_pip: "python python-pip",
@@ -45,6 +50,7 @@ const PACKAGE_MANAGERS: [PackageManager; 4] = [
     },
     PackageManager {
         program: "zypper",
+        fetch_list: None,
         install: "zypper install",
         cpp_compiler: "gcc-c++",
         python_with_pip: "python3 python3-pip",
@@ -52,17 +58,23 @@ const PACKAGE_MANAGERS: [PackageManager; 4] = [
     },
 ];
 
+impl PackageManager {
+    /// The command that installs `tool`; `privilege` is what makes one root's.
+    fn command(&self, tool: Tool, privilege: &str) -> String {
+        let packages = match tool {
+            Tool::CppCompiler => self.cpp_compiler,
+            Tool::PythonWithPip => self.python_with_pip,
+            Tool::PythonToEmbed => self.python_to_embed,
+        };
+        let fetch_list = self.fetch_list.map_or_else(String::new, |fetch_list| format!("{privilege}{fetch_list} && "));
+        format!("{fetch_list}{privilege}{} {packages}", self.install)
+    }
+}
+
 /// The command to type for `tool`: for the package manager that is on this machine, or for all known ones.
 pub(crate) fn install_command(tool: Tool) -> String {
     let privilege = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
-    let command = |manager: &PackageManager| {
-        let packages = match tool {
-            Tool::CppCompiler => manager.cpp_compiler,
-            Tool::PythonWithPip => manager.python_with_pip,
-            Tool::PythonToEmbed => manager.python_to_embed,
-        };
-        format!("{privilege}{} {packages}", manager.install)
-    };
+    let command = |manager: &PackageManager| manager.command(tool, privilege);
     match PACKAGE_MANAGERS.iter().find(|manager| is_on_path(manager.program)) {
         Some(manager) => command(manager),
         None => PACKAGE_MANAGERS.iter().map(command).collect::<Vec<_>>().join("   or   "),
@@ -71,4 +83,17 @@ pub(crate) fn install_command(tool: Tool) -> String {
 
 fn is_on_path(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apt_is_told_to_fetch_its_list_of_packages_first() {
+        let [apt, dnf, ..] = PACKAGE_MANAGERS;
+        assert_eq!(apt.command(Tool::CppCompiler, "sudo "), "sudo apt-get update && sudo apt-get install --yes g++");
+        assert_eq!(apt.command(Tool::PythonWithPip, ""), "apt-get update && apt-get install --yes python3 python3-pip");
+        assert_eq!(dnf.command(Tool::CppCompiler, "sudo "), "sudo dnf install --assumeyes gcc-c++");
+    }
 }

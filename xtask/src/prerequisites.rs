@@ -19,6 +19,8 @@ use crate::{libtorch, package, report::say, workspace};
 
 /// Room for the wheels and for what is unpacked from them: 1.1 GB at the highest point, and some air.
 const SETUP_BYTES: u64 = 1_500_000_000;
+/// What stays of that: libtorch, and Python with the packages for environments.
+const KEPT_BYTES: u64 = 800_000_000;
 /// Room for the set-up with the libraries for GPUs: 6 GB at the highest point.
 const CUDA_SETUP_BYTES: u64 = 6_500_000_000;
 /// What is built in each profile: 1.9 GB were measured for `train`, and 6.4 GB, without incremental files, for `test`.
@@ -95,6 +97,13 @@ pub(crate) fn doctor() -> Result<()> {
     if missing == 0 { Ok(()) } else { bail!("{missing} of {} checks failed", checks.len()) }
 }
 
+/// The checks before libtorch is fetched, if it is still to be (`fetches_libtorch`), and these `profiles` are built.
+pub(crate) fn for_build(profiles: &[Profile], fetches_libtorch: bool) -> Vec<Check> {
+    let mut checks = vec![cpp_compiler(), space_to_build(profiles, fetches_libtorch)];
+    checks.extend(fetches_libtorch.then(python_with_pip));
+    checks
+}
+
 /// The checks before a libtorch for `devices` is fetched.
 pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
     let needed_bytes = match devices {
@@ -166,16 +175,20 @@ fn python_with_pip() -> Check {
 }
 
 /// Room for what is not built yet of these `profiles` and, if it is to be fetched first, for libtorch.
-pub(crate) fn space_to_build(profiles: &[Profile], fetches_libtorch: bool) -> Check {
+fn space_to_build(profiles: &[Profile], fetches_libtorch: bool) -> Check {
     let root = workspace::root();
-    space_in(&root, &package::target(&root), profiles, if fetches_libtorch { SETUP_BYTES } else { 0 })
+    space_in(&root, &package::target(&root), profiles, fetches_libtorch)
 }
 
-/// Room in `target` for what is not built yet of these `profiles`, and for what will be fetched to `root` if that is on the same file
-/// system.
-fn space_in(root: &Path, target: &Path, profiles: &[Profile], unfetched_bytes: u64) -> Check {
-    let fetched_bytes = if file_system(root) == file_system(target) { unfetched_bytes } else { 0 };
-    space("disk space for what is still to be built and fetched", target, unbuilt_bytes(target, profiles) + fetched_bytes)
+/// Room in `target` for what is not built yet of these `profiles`. If libtorch is fetched to `root` first, and that is on the same file
+/// system, there must be room to fetch it, and then for what is built beside what stays of the set-up.
+fn space_in(root: &Path, target: &Path, profiles: &[Profile], fetches_libtorch: bool) -> Check {
+    let unbuilt_bytes = unbuilt_bytes(target, profiles);
+    let needed_bytes = match fetches_libtorch && file_system(root) == file_system(target) {
+        true => SETUP_BYTES.max(KEPT_BYTES + unbuilt_bytes),
+        false => unbuilt_bytes,
+    };
+    space("disk space for what is still to be built and fetched", target, needed_bytes)
 }
 
 /// What is not built yet of these `profiles` in `target`: nothing of a complete one, and of another what its size leaves of the estimate.
@@ -249,6 +262,14 @@ mod tests {
     }
 
     #[test]
+    fn pip_is_asked_for_beside_the_compiler_where_libtorch_is_still_to_be_fetched() {
+        let subjects = |fetches_libtorch| for_build(&[], fetches_libtorch).iter().map(|check| check.subject).collect::<Vec<_>>();
+        let [there, missing] = [false, true].map(subjects);
+        assert!(there.contains(&"C++ compiler") && !there.contains(&"Python with pip"), "{there:?}");
+        assert!(missing.contains(&"C++ compiler") && missing.contains(&"Python with pip"), "{missing:?}");
+    }
+
+    #[test]
     fn what_is_built_counts_once_however_many_names_it_has() {
         let folder = tempfile::tempdir().unwrap();
         let (built, names) = (folder.path().join("deps/built"), folder.path().join("names"));
@@ -307,11 +328,15 @@ mod tests {
     #[test]
     fn what_is_fetched_to_the_disk_of_the_build_needs_room_beside_it() {
         let root = tempfile::tempdir().unwrap();
-        let needed = |unfetched_bytes| {
-            let (Ok(text) | Err(text)) = space_in(root.path(), &root.path().join("target"), &[Profile::Release], unfetched_bytes).outcome;
-            text
+        let target = root.path().join("target");
+        let needs = |profiles: &[Profile], fetches_libtorch, needed: &str| {
+            let (Ok(text) | Err(text)) = space_in(root.path(), &target, profiles, fetches_libtorch).outcome;
+            assert!(text.contains(&format!(" {needed} GB needed")), "{text}");
         };
-        assert!(needed(0).contains(" 2.0 GB needed") && needed(SETUP_BYTES).contains(" 3.5 GB needed"), "{}", needed(SETUP_BYTES));
+        needs(&[Profile::Release], false, "2.0");
+        // Most of what is fetched is gone before the build begins.
+        needs(&[Profile::Release], true, "2.8");
+        needs(&[], true, "1.5");
     }
 
     #[test]
@@ -327,6 +352,8 @@ mod tests {
             let wanted = format!("{} {words}", gigabytes(bytes));
             assert!(readme.contains(&wanted), "{wanted}");
         }
+        let all = format!("about {:.0} GB for the first command", gigabytes(KEPT_BYTES + release));
+        assert!(readme.contains(&all), "{all}");
     }
 
     #[test]

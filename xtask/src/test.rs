@@ -89,9 +89,9 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         .collect();
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         let found = libtorch::find()?;
-        // One stage builds a part of it.
-        let space = only.is_none().then(|| prerequisites::space_to_build(&[Profile::Dev], found.is_none()));
-        prerequisites::require([prerequisites::cpp_compiler()].into_iter().chain(space))?;
+        // One stage builds a part of it, which is not known.
+        let profiles: &[Profile] = if only.is_none() { &[Profile::Dev] } else { &[] };
+        prerequisites::require(prerequisites::for_build(profiles, found.is_none()))?;
         let libtorch = found.map_or_else(|| libtorch::provide(Devices::Cpu), Ok)?;
         let environments = python::provide()?;
         Some((libtorch.loaded_on_demand(Profile::Dev), environments))

@@ -19,7 +19,7 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
     let found = libtorch::find()?;
-    prerequisites::require([prerequisites::cpp_compiler(), prerequisites::space_to_build(&[Profile::Release], found.is_none())])?;
+    prerequisites::require(prerequisites::for_build(&[Profile::Release], found.is_none()))?;
     let libtorch = found.map_or_else(|| libtorch::provide(Devices::Cpu), Ok)?;
     let environments = python::provide()?;
     let libtorch = libtorch.loaded_on_demand(Profile::Release);

@@ -5,10 +5,11 @@
 //! it. It gives its place back by a word in it, or by its end.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::{KillCause, is_readable, work_counted};
+use super::watch::{Kill, KillCause, is_readable, work_counted};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::ReservedSlot;
 use crate::rendezvous::{Joined, Knock, Listener, Visitor};
@@ -32,8 +33,8 @@ pub(super) struct Attachments {
 struct Place {
     /// The work that was counted in the slot before.
     work_before: u64,
-    /// Why the supervisor has killed whoever has it, if it has.
-    killed: Option<KillCause>,
+    /// The supervisor's kill of whoever has it, if it has killed them.
+    killed: Option<Kill>,
 }
 
 impl Attachments {
@@ -108,8 +109,8 @@ impl Attachments {
         self.places[joined.slot - self.slots.start].work_before
     }
 
-    /// Why the supervisor has killed `joined`, if it has.
-    pub(super) fn killed(&self, joined: &Joined) -> Option<&KillCause> {
+    /// The supervisor's kill of `joined`, if it has killed them.
+    pub(super) fn killed(&self, joined: &Joined) -> Option<&Kill> {
         self.places[joined.slot - self.slots.start].killed.as_ref()
     }
 
@@ -125,9 +126,14 @@ impl Attachments {
         self.present.iter().position(has_left).map(|index| self.present.remove(index))
     }
 
-    /// Whether an actor is attached: the run does not end before it.
-    pub(super) fn has_actors(&self) -> bool {
-        self.present.iter().any(|joined| joined.visitor == Visitor::Actor)
+    /// The attached actors.
+    pub(super) fn actors(&self) -> impl Iterator<Item = &Joined> {
+        self.present.iter().filter(|joined| joined.visitor == Visitor::Actor)
+    }
+
+    /// Whether the end of the run waits for an attached actor, as for a process of its own.
+    pub(super) fn are_waited_for(&self, now: Instant) -> bool {
+        self.actors().any(|actor| self.killed(actor).is_none_or(|kill| kill.waits_for(&actor.process, now)))
     }
 
     /// The guest in `slot`.
@@ -137,7 +143,7 @@ impl Attachments {
 
     /// The attached actor in `slot`.
     pub(super) fn actor(&self, slot: usize) -> Option<&Joined> {
-        self.present.iter().find(|joined| joined.slot == slot && joined.visitor == Visitor::Actor)
+        self.actors().find(|actor| actor.slot == slot)
     }
 
     /// Kill the attached actor in `slot` for this `cause`, unless it has ended or been killed for another. Returns what
@@ -146,7 +152,7 @@ impl Attachments {
         let actor = self.actor(slot).filter(|actor| self.killed(actor).is_none() && !actor.process.has_ended())?;
         actor.process.kill();
         let name = self.name(actor);
-        self.places[slot - self.slots.start].killed = Some(cause);
+        self.places[slot - self.slots.start].killed = Some(Kill::now(cause));
         Some(name)
     }
 

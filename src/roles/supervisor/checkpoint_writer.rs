@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use indicatif::BinaryBytes;
+use nix::unistd::Pid;
 use rustix::event::PollFd;
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +136,11 @@ impl CheckpointWriter {
                 .map(|interval| Due { longest_rest: (interval / 4).min(LONGEST_REST), ..Due::default() }),
             incarnation => Some(Due { incarnation: Some(incarnation), ..Due::default() }),
         }
+    }
+
+    /// The process that writes the checkpoint under way.
+    pub(super) fn process(&self) -> Option<Pid> {
+        self.writing.as_ref().map(|writing| writing.helper.pid())
     }
 
     /// The descriptor of the checkpoint under way: readable once that has ended.

@@ -191,7 +191,7 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::super::slots::PlannedProcess;
-    use super::super::watch::ActorSetting;
+    use super::super::watch::{ActorSetting, Kill};
     use super::*;
 
     fn hang(role: Role, silent_ms: u64) -> Hang {
@@ -225,14 +225,14 @@ mod tests {
 
     #[test]
     fn whoever_the_supervisor_killed_has_died_of_the_cause_of_that_and_nobody_else_has() {
-        let end = |script: &str, killed| {
+        let end = |script: &str, killed: Option<KillCause>| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
             watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
             // A suspicion alone ends no process.
             watched.hang = Some(hang(Role::Actor, 60_200));
             let living = watched.living.as_mut().unwrap();
-            living.killed = killed;
+            living.killed = killed.map(Kill::now);
             assert!(living.process.ends_within(Duration::from_secs(60)));
             let death = watched.reap().expect("it has ended");
             child.wait().unwrap_err();

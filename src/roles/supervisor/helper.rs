@@ -59,8 +59,8 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Helper<T> {
 
 impl<T> Helper<T> {
     /// Its process id.
-    pub(super) fn pid(&self) -> i32 {
-        self.pid.as_raw()
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// To be polled for reading: readable once the child has ended.

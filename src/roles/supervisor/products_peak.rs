@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use nix::unistd::Pid;
+
 use super::helper::Helper;
 use crate::config::Config;
 use crate::machine::cores::usable_now;
@@ -32,6 +34,11 @@ impl ProductsPeak {
             measure_products_per_s(MEASURING)
         });
         Some(Self { measuring: Some(measuring.ok()?), products_per_s_of_a_core: None })
+    }
+
+    /// The process that measures, if the measurement has not ended.
+    pub(super) fn process(&self) -> Option<Pid> {
+        self.measuring.as_ref().map(Helper::pid)
     }
 
     /// Once the measurement has ended: write into `segment` what the cores that the run may use now could compute.

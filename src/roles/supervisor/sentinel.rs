@@ -81,6 +81,11 @@ impl Sentinel {
         Ok(Self(pid))
     }
 
+    /// Its process id.
+    pub(super) fn pid(&self) -> Pid {
+        self.0
+    }
+
     /// Whether somebody has ended the sentinel. If so, this call has reaped it.
     pub(super) fn has_ended(&self) -> bool {
         !matches!(waitpid(self.0, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))

@@ -26,6 +26,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 const START_PAUSE: Duration = Duration::from_secs(1);
 /// If a process lived this long, its failure counts as one for a new reason.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
+/// How long a process that was killed may take to be gone.
+const DYING_PATIENCE: Duration = Duration::from_secs(10);
 /// Updates of a learner, or steps of each environment of an actor, that lie beyond a start: a process that has come so
 /// far can work, so that its failure counts as one for a new reason as well.
 const PROGRESS_FROM: u64 = 200;
@@ -69,8 +71,8 @@ pub(super) struct Living {
     pub(super) setting: ActorSetting,
     /// The work that was counted in the slot before the process began.
     pub(super) work_before: u64,
-    /// Why the supervisor has killed the process, if it has.
-    pub(super) killed: Option<KillCause>,
+    /// The supervisor's kill of the process, if it has killed it.
+    pub(super) killed: Option<Kill>,
     started: Instant,
 }
 
@@ -102,6 +104,31 @@ impl KillCause {
             Self::Late => "did not leave in time and was killed".into(),
             Self::Stuck => "stood still in the middle of an operation and was killed".into(),
         }
+    }
+}
+
+/// A kill by the supervisor.
+pub(super) struct Kill {
+    /// Why.
+    pub(super) cause: KillCause,
+    at: Instant,
+}
+
+impl Kill {
+    /// A kill at this moment.
+    pub(super) fn now(cause: KillCause) -> Self {
+        Self { cause, at: Instant::now() }
+    }
+
+    /// How long whoever was killed may still take to be gone. One that takes longer waits in the kernel, for a device or a disk. It does
+    /// nothing of its own any more, so nobody need wait for it.
+    pub(super) fn patience_left(&self, now: Instant) -> Duration {
+        (self.at + DYING_PATIENCE).saturating_duration_since(now)
+    }
+
+    /// Whether the `process` that was killed is still waited for: it has time left, or is gone and still to be seen off.
+    pub(super) fn waits_for(&self, process: &Pidfd, now: Instant) -> bool {
+        !self.patience_left(now).is_zero() || process.has_ended()
     }
 }
 
@@ -254,7 +281,7 @@ impl Watched {
         let living = self.living.take()?;
         let suspicion = self.hang.take();
         // The time in which the process hung does not count as time in which it worked.
-        let silent = match (&living.killed, &suspicion) {
+        let silent = match (living.killed.as_ref().map(|kill| &kill.cause), &suspicion) {
             (Some(KillCause::Hang(hang)), _) | (_, Some(hang)) => hang.silent,
             _ => Duration::ZERO,
         };
@@ -263,7 +290,7 @@ impl Watched {
         }
         let stack = living.stack_file.map(|file| file.text()).unwrap_or_default();
         // A process may have ended of another cause before the kill met it.
-        let killed = living.killed.filter(|_| ending.signal() == Some(Signal::SIGKILL));
+        let killed = living.killed.filter(|_| ending.signal() == Some(Signal::SIGKILL)).map(|kill| kill.cause);
         Some(Death { ending, pid: living.pid, work_before: living.work_before, setting: living.setting, stack, killed })
     }
 
@@ -322,7 +349,7 @@ impl Watched {
         let Some(living) = self.living.as_mut().filter(|living| living.killed.is_none() && !living.process.has_ended()) else {
             return false;
         };
-        living.killed = Some(cause);
+        living.killed = Some(Kill::now(cause));
         self.signal(Signal::SIGKILL);
         true
     }
@@ -345,6 +372,12 @@ impl Watched {
     /// Whether the process lives on: it has not ended, and the supervisor has not just killed it.
     pub(super) fn lives_on(&self) -> bool {
         self.living.as_ref().is_some_and(|living| living.killed.is_none() && !living.process.has_ended())
+    }
+
+    /// Whether the end of the run waits for the process: it has not been reaped, and was not killed in vain.
+    pub(super) fn is_waited_for(&self, now: Instant) -> bool {
+        let is_waited_for = |living: &Living| living.killed.as_ref().is_none_or(|kill| kill.waits_for(&living.process, now));
+        self.living.as_ref().is_some_and(is_waited_for)
     }
 
     /// Whether a replacement has been arranged.
@@ -472,6 +505,25 @@ mod tests {
         watched.dismiss();
         assert!(!watched.lives_on());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_run_waits_for_a_process_until_it_is_reaped_or_was_killed_in_vain() {
+        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        // Its input ends with this test.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
+        // No signal is sent: that is how a process looks which its kill does not end.
+        let kill = Kill::now(KillCause::Late);
+        let (killed_at, too_late) = (kill.at, kill.at + DYING_PATIENCE);
+        assert!(watched.is_waited_for(too_late), "nobody has killed it");
+        watched.living.as_mut().unwrap().killed = Some(kill);
+        assert!(watched.is_waited_for(killed_at) && !watched.is_waited_for(too_late));
+        drop(child.stdin.take());
+        assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
+        assert!(watched.is_waited_for(too_late), "what it left is still to be repaired");
+        assert!(watched.reap().is_some() && !watched.is_waited_for(killed_at));
+        child.wait().unwrap_err();
     }
 
     #[test]

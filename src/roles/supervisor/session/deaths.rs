@@ -1,6 +1,6 @@
 //! What happens when a process dies: what it left is repaired, what that cost is said, and its replacement is arranged.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use super::super::leaving::is_evaluation_wanted;
 use super::super::slots::PlannedProcess;
@@ -237,7 +237,8 @@ impl Session {
                     }
                     None => self.kill_stuck(stuck),
                 }
-                // A process that was killed has ended by now. The gate finds that out only with a descriptor to spare.
+                // A process that was killed has ended by now, which the gate finds out only with a descriptor to spare, or does nothing
+                // of its own any more.
                 not_waited_for.push(stuck);
             }
         }
@@ -290,11 +291,14 @@ impl Session {
             self.sinks.event(&format!("{who} is stuck in the middle of an operation: killing it"));
         }
         let living = self.watched.iter().find(|watched| watched.planned.slot == slot).and_then(|watched| watched.living.as_ref());
-        let attached = || Some(&self.attachments.actor(slot)?.process);
-        let process = living.map(|living| &living.process).or_else(attached);
-        // The kernel reports its end within moments; `reap_children` or `serve_attachments` takes it from there.
-        while process.is_some_and(|process| !process.has_ended()) {
-            std::thread::sleep(Duration::from_millis(1));
+        let attached = || {
+            let actor = self.attachments.actor(slot)?;
+            Some((&actor.process, self.attachments.killed(actor)?))
+        };
+        let dying = living.and_then(|living| Some((&living.process, living.killed.as_ref()?))).or_else(attached);
+        // The kernel reports its end, mostly within moments; `reap_children` or `serve_attachments` takes it from there.
+        if let Some((process, kill)) = dying {
+            process.ends_within(kill.patience_left(Instant::now()));
         }
     }
 }

@@ -56,9 +56,15 @@ impl Session {
         Ok(outcome)
     }
 
+    /// Whether the end of the run waits for a process.
+    fn waits_for_somebody(&self) -> bool {
+        let now = Instant::now();
+        self.watched.iter().any(|watched| watched.is_waited_for(now)) || self.attachments.are_waited_for(now)
+    }
+
     /// Have processes leave as `leaving` says, and serve those that have not left.
     fn wait_until_all_have_left(&mut self, mut leaving: Leaving) -> Result<(), SupervisorError> {
-        while self.watched.iter().any(|watched| watched.living.is_some()) || self.attachments.has_actors() {
+        while self.waits_for_somebody() {
             let now = Instant::now();
             let pause = self.look_clock.look(now);
             if system::stop_requested() {
@@ -95,10 +101,22 @@ impl Session {
                 watched.planned.role.evaluates() && !is_closing
             };
             let are_evaluators = living().count() > 0 && living().all(evaluates);
-            self.observer.only_evaluates(leaving.evaluates() && are_evaluators && !self.attachments.has_actors());
+            self.observer.only_evaluates(leaving.evaluates() && are_evaluators && self.attachments.actors().next().is_none());
             self.observe()?;
         }
         self.observer.only_evaluates(false);
+        self.tell_who_does_not_end();
         Ok(())
+    }
+
+    /// Say who is left although it was killed. What it left unfinished is not repaired: nobody trains any more.
+    fn tell_who_does_not_end(&mut self) {
+        let name = |watched: &Watched| Some(format!("{} (pid {})", watched.planned.name(), watched.living.as_ref()?.pid));
+        let attached = self.attachments.actors().map(|actor| self.attachments.name(actor));
+        let left: Vec<String> = self.watched.iter().filter_map(name).chain(attached).collect();
+        for who in left {
+            let why = "it waits in the kernel, for a device or a disk";
+            self.sinks.event(&format!("{who} does not end although it was killed: {why}; the run ends without it"));
+        }
     }
 }

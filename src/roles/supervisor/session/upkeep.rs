@@ -1,15 +1,19 @@
 //! What has to be there for as long as the run goes on, even if somebody takes it away: the sentinel, the run's place
-//! in the registry, and its folder.
+//! in the registry, and its folder. And what must not stay: orphans that are given to the supervisor.
 
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
+
+use super::super::products_limit::ProductsLimit;
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::{Session, SupervisorError};
 use crate::rendezvous::{Listener, Registry};
+use crate::segment::orphans::Orphans;
 use crate::telemetry::RunFolder;
 
-/// Time between two looks at the registry and the folder.
+/// Time between two looks at the registry, the folder and orphans.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which a sentinel that is gone is replaced.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -19,11 +23,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Upkeep {
     look_at: Instant,
     sentinel_at: Instant,
+    orphans: Orphans,
 }
 
 impl Upkeep {
     pub(super) fn new() -> Self {
-        Self { look_at: Instant::now() + LOOK_INTERVAL, sentinel_at: Instant::now() }
+        Self { look_at: Instant::now() + LOOK_INTERVAL, sentinel_at: Instant::now(), orphans: Orphans::from_now_on() }
     }
 }
 
@@ -44,6 +49,7 @@ impl Session {
         if Instant::now() >= self.upkeep.look_at {
             self.upkeep.look_at = Instant::now() + LOOK_INTERVAL;
             self.follow_folder();
+            self.upkeep.orphans.reap(self.children());
             if self.announcement.is_gone() {
                 match self.announce_again() {
                     Ok(()) => self.sinks.event("somebody had removed the run from the registry: it is there again"),
@@ -51,6 +57,14 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// The children that this process waits for.
+    fn children(&self) -> impl Iterator<Item = Pid> {
+        let living = self.watched.iter().filter_map(|watched| Some(watched.living.as_ref()?.pid));
+        let writer = self.checkpoints.process();
+        let measuring = self.limit.as_ref().and_then(ProductsLimit::process);
+        living.chain(writer).chain(measuring).chain(self.sentinel.as_ref().map(Sentinel::pid))
     }
 
     /// The folder of the run, where it is now: whatever is about to be written there asks for it.

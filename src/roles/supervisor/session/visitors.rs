@@ -34,7 +34,7 @@ impl Session {
             // The kernel tells only the parent how a process ended. An actor that ends well says so before.
             let is_cut_short = left.visitor == Visitor::Actor && took_its_place && headline.is_empty() && !slot.is_leaving();
             let how = match self.attachments.killed(&left) {
-                Some(cause) => cause.describe(false),
+                Some(kill) => kill.cause.describe(false),
                 None if is_cut_short => "was killed, or ended by what it ran,".to_owned(),
                 None => "left".to_owned(),
             };
