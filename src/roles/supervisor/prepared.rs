@@ -170,8 +170,8 @@ impl Prepared {
         }
     }
 
-    /// The run of the same name that was killed or gave up, if `run.resume` says that this one is to go on with it. `say` is told what is
-    /// waited for.
+    /// The run of the same name that was killed, was terminated or gave up, if `run.resume` says that this one is to go on with it. `say` is
+    /// told what is waited for.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged.
