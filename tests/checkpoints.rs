@@ -244,8 +244,8 @@ fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_on
         assert_restores(&newest, &run);
         let sequence = newest.manifest().sequence;
         seen[0] |= sequence == 1;
-        seen[1] |= sequence == 2 && checkpoints.list().len() == 2;
-        seen[2] |= sequence == 2 && checkpoints.list().len() == 1;
+        seen[1] |= sequence == 2 && checkpoints.list().unwrap().len() == 2;
+        seen[2] |= sequence == 2 && checkpoints.list().unwrap().len() == 1;
     }
     assert!(stops > 50 && seen == [true; 3], "{stops} stops, {seen:?}");
     drop(traced);
@@ -269,6 +269,16 @@ fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_listed_is_not_taken_for_one_without_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    // What is no folder cannot be listed, whoever asks.
+    let file = folder.path().join("checkpoints");
+    std::fs::write(&file, "").unwrap();
+    let error = Checkpoints::new(file.clone()).newest().map(drop).unwrap_err();
+    assert!(matches!(error, CheckpointError::List { .. }) && error.to_string().contains(&file.display().to_string()), "{error}");
+}
+
+#[test]
 fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
     let kept = |retention: Retention| {
         let folder = tempfile::tempdir().unwrap();
@@ -280,7 +290,7 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
             checkpoints.prune(retention);
         }
         let steps = |path: std::path::PathBuf| RunCheckpoint::open(&path).unwrap().manifest().env_steps;
-        checkpoints.list().into_iter().map(steps).collect::<Vec<_>>()
+        checkpoints.list().unwrap().into_iter().map(steps).collect::<Vec<_>>()
     };
     let last = Retention { last: 2, best: false, every_steps: None };
     assert_eq!(kept(last), [240, 290]);
@@ -348,6 +358,6 @@ fn memory_in_which_nothing_is_whole_makes_no_checkpoint() {
         run.segment.words(region)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let error = checkpoints.write(content(&run)).unwrap_err();
         assert!(matches!(error, CheckpointError::Unreadable { .. }) && error.to_string().contains(content_of), "{error}");
-        assert_eq!(checkpoints.list(), [before], "the one before stays, and nothing is left of the new one");
+        assert_eq!(checkpoints.list().unwrap(), [before], "the one before stays, and nothing is left of the new one");
     }
 }

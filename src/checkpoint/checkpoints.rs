@@ -44,20 +44,27 @@ impl Checkpoints {
     }
 
     /// The folders of all complete checkpoints, the oldest first.
-    pub fn list(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| sequence_of(path).is_some());
-        let mut folders: Vec<PathBuf> = folders.collect();
+    ///
+    /// # Errors
+    /// The system would not say, as where the disk is that of another machine that is away.
+    pub fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let read = || fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+        let mut folders = match read() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            folders => folders.map_err(|source| CheckpointError::List { folder: self.folder.clone(), source })?,
+        };
+        folders.retain(|path| sequence_of(path).is_some());
         folders.sort_by_key(|path| sequence_of(path));
-        folders
+        Ok(folders)
     }
 
     /// The newest checkpoint.
     ///
     /// # Errors
-    /// There is no checkpoint, or the newest is damaged. The error then names the one before it that is whole.
+    /// There is no checkpoint, the system would not say, or the newest is damaged. The error then names the one before
+    /// it that is whole.
     pub fn newest(&self) -> Result<RunCheckpoint, CheckpointError> {
-        let newest = self.list().pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
+        let newest = self.list()?.pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
         RunCheckpoint::open(&newest).map_err(|error| self.with_the_one_before(error, &newest))
     }
 
@@ -65,7 +72,7 @@ impl Checkpoints {
     /// before it that is whole, if there is one.
     pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
         let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
-        let earlier = self.list().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
+        let earlier = self.list().unwrap_or_default().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
         match earlier.into_iter().find(is_whole) {
             Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
             None => error,
@@ -90,7 +97,7 @@ impl Checkpoints {
         if free < needed {
             return Err(CheckpointError::NoRoom { folder: self.folder.clone(), needed, free });
         }
-        let sequence = self.list().last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
+        let sequence = self.list()?.last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
         let partial = self.folder.join(format!("{PARTIAL}{sequence:06}"));
         let write = || {
             fs::create_dir(&partial)?;
@@ -126,7 +133,7 @@ impl Checkpoints {
     /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.
     pub fn prune(&self, retention: Retention) {
         let all: Vec<(PathBuf, Option<Manifest>)> =
-            self.list().into_iter().map(|path| (path.clone(), RunCheckpoint::manifest_in(&path).ok())).collect();
+            self.list().unwrap_or_default().into_iter().map(|path| (path.clone(), RunCheckpoint::manifest_in(&path).ok())).collect();
         let best = all.last().and_then(|(_, manifest)| manifest.as_ref()?.best_env_steps);
         let mut has_best = false;
         let mut period = None;

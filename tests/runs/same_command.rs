@@ -46,6 +46,19 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_begins_anothe
 }
 
 #[test]
+fn a_run_whose_checkpoints_cannot_be_listed_is_no_reason_to_begin_another() {
+    let mut run = start(&AUTO);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let checkpoints = run.run_folder().join("checkpoints");
+    std::fs::rename(&checkpoints, run.folder.path().join("aside")).unwrap();
+    // What is no folder cannot be listed, whoever asks.
+    std::fs::write(&checkpoints, "").unwrap();
+    let refused = programs::command(run.folder.path(), &[programs::SMALL, &AUTO].concat()).arg("--check").output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("cannot list the checkpoints in"), "{}", said(&refused));
+}
+
+#[test]
 fn the_same_command_goes_on_with_a_run_that_was_terminated_and_not_with_one_that_was_interrupted() {
     for signal in programs::stop_signals() {
         let mut run = start(&AUTO);

@@ -174,7 +174,7 @@ impl Prepared {
     /// told what is waited for.
     ///
     /// # Errors
-    /// Its newest checkpoint is damaged.
+    /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
     pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
         let asked = Instant::now();
         let found = Resumption::of_a_broken_run(self, say)?;

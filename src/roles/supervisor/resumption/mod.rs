@@ -94,13 +94,13 @@ impl Resumption {
     /// its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
-    /// Its newest checkpoint is damaged.
+    /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
     pub(super) fn of_a_broken_run(prepared: &Prepared, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
         let config = &prepared.loaded.config;
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
-        let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
+        let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config))?.pop() else { return Ok(None) };
         // A run that noted no end has left nothing to go on from, which is nothing to tell.
         let begin_anew = |record: &RunRecord, why: &str| {
             if let Some(finished) = &record.finished {
@@ -189,11 +189,9 @@ impl Resumption {
     }
 
     /// Whether the run goes on from its newest checkpoint, and not from an older one that was named.
-    fn is_of_the_end(&self) -> bool {
-        Checkpoints::new(self.folder.checkpoints())
-            .list()
-            .last()
-            .is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name())
+    fn is_of_the_end(&self) -> Result<bool, CheckpointError> {
+        let checkpoints = Checkpoints::new(self.folder.checkpoints()).list()?;
+        Ok(checkpoints.last().is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name()))
     }
 
     /// Refuse a configuration, and sizes, with which the run cannot go on.
@@ -254,7 +252,7 @@ impl Resumption {
     /// The goal of `config`, if the run reached that before the checkpoint was written.
     fn goal_reached(&self, config: &Config) -> Result<Option<f64>, ResumeError> {
         let goal = self.folder.record()?.reached().and_then(|reached| reached.goal_of(&config.run));
-        Ok(goal.filter(|_| self.is_of_the_end()))
+        Ok(if self.is_of_the_end()? { goal } else { None })
     }
 
     /// Refuse a run that has reached its goal, or come to a limit of `config`: a killed run only if it did not go by that limit before.
