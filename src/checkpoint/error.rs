@@ -172,7 +172,7 @@ pub enum CheckpointError {
     },
     /// The disk is too full for another checkpoint.
     #[error(
-        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: remove the oldest there or something else, or set \
+        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: free space there, or set checkpoint.keep_last lower or \
          checkpoint.replay to \"never\"",
         folder.display()
     )]
