@@ -21,6 +21,9 @@ use support::forked::{self, Identity, Payload, Run, Sizes};
 
 const CAPACITY: usize = 64;
 
+/// Which checkpoints are kept where that is not what a test is about.
+const KEPT: Retention = Retention { last: 2, best: false, every_steps: None };
+
 /// A run whose process 0 has inserted `rows`, whose learners have published, and which has taken `env_steps`.
 fn run_with(rows: u32, env_steps: u64) -> Run {
     run_of(CAPACITY, rows, env_steps)
@@ -112,7 +115,7 @@ fn what_is_restored_is_what_was_there() {
     let checkpoints = Checkpoints::new(folder.path().join("checkpoints"));
     // More than fit, so that slots have been claimed more than once.
     let run = run_with(3 * CAPACITY as u32 / 2, 100);
-    let (path, bytes) = checkpoints.write(content(&run)).unwrap();
+    let (path, bytes) = checkpoints.write(content(&run), KEPT).unwrap();
     let checkpoint = checkpoints.newest().unwrap();
     assert_eq!(checkpoint.path(), path);
     assert_eq!((checkpoint.manifest().env_steps, checkpoint.manifest().updates, checkpoint.manifest().sequence), (100, 50, 1));
@@ -126,7 +129,7 @@ fn a_replay_that_is_not_full_asks_for_room_for_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let run = run_of(1 << 16, 10, 100);
     let asked = content(&run).bytes();
-    let (_, bytes) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run)).unwrap();
+    let (_, bytes) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
     let full = run.segment.layout().section(Region::Store).length_bytes as u64;
     assert!(bytes <= asked && asked < full / 10, "{bytes} were written, {asked} asked for, {full} are full");
 }
@@ -148,7 +151,7 @@ fn rows_that_were_taken_for_good_are_left_out_and_the_next_to_be_taken_are_the_s
     let [all, waiting] = [ZeroPriority::Taken, ZeroPriority::TakenForGood].map(|zero| {
         let content = Content { zero, ..content(&run) };
         let asked = content.bytes();
-        let (path, bytes) = checkpoints.write(content).unwrap();
+        let (path, bytes) = checkpoints.write(content, KEPT).unwrap();
         assert!(bytes <= asked, "{bytes} were written, {asked} asked for");
         let checkpoint = RunCheckpoint::open(&path).unwrap();
         let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
@@ -166,7 +169,7 @@ fn a_run_that_is_restored_without_rows_counts_samples_from_zero() {
     let folder = tempfile::tempdir().unwrap();
     let run = run_with(10, 100);
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
-    checkpoints.write(content(&run)).unwrap();
+    checkpoints.write(content(&run), KEPT).unwrap();
     let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
     checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), RowsIn::Nothing, |_, number, _| Some(number)).unwrap();
     let control = segment.control();
@@ -182,7 +185,7 @@ fn what_a_run_dropped_stays_counted_when_it_is_restored_without_rows_and_what_no
     run.segment.control().sampled().store(7, Ordering::Relaxed);
     run.slot(0).counters().add(Counter::DroppedRows, 5);
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
-    checkpoints.write(content(&run)).unwrap();
+    checkpoints.write(content(&run), KEPT).unwrap();
     for (rows, dropped) in [(RowsIn::Checkpoint, 5), (RowsIn::Nothing, 8)] {
         let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
         checkpoints.newest().unwrap().restore(&segment, run.payload.schema(), rows, |_, number, _| Some(number)).unwrap();
@@ -206,7 +209,7 @@ fn processes_of_a_later_life_have_generations_above_those_of_all_earlier_ones() 
         assert_eq!(begin(&run.segment, Role::Actor, 1), times);
     }
     run.slot(0).release();
-    checkpoints.write(content(&run)).unwrap();
+    checkpoints.write(content(&run), KEPT).unwrap();
     let next_life = |role: Role, processes: usize| {
         let segment = Segment::create_private(run.segment.layout().clone(), &run.segment.description().unwrap()).unwrap();
         let planned = |saved: Role, number: usize, _: usize| (saved == role && number < processes).then_some(number);
@@ -214,7 +217,7 @@ fn processes_of_a_later_life_have_generations_above_those_of_all_earlier_ones() 
         let role_of = |slot: usize| segment.processes().slot(slot).role();
         assert_eq!(role_of(7), None, "nobody has had it");
         let began: Vec<u64> = (0..processes).map(|slot| begin(&segment, role, slot)).collect();
-        checkpoints.write(Content { segment: &segment, ..content(&run) }).unwrap();
+        checkpoints.write(Content { segment: &segment, ..content(&run) }, KEPT).unwrap();
         began
     };
     assert_eq!(next_life(Role::Actor, 1), [6], "whoever is there remembers for who is not");
@@ -229,10 +232,10 @@ fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_on
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let retention = Retention { last: 1, best: false, every_steps: None };
     let run = run_with(CAPACITY as u32, 100);
-    checkpoints.write(content(&run)).unwrap();
+    checkpoints.write(content(&run), KEPT).unwrap();
     let traced = Traced::start(|| {
         || {
-            checkpoints.write(content(&run)).expect("a second checkpoint");
+            checkpoints.write(content(&run), KEPT).expect("a second checkpoint");
             checkpoints.prune(retention);
         }
     });
@@ -244,8 +247,8 @@ fn a_writer_killed_at_any_system_call_leaves_the_checkpoint_before_or_the_new_on
         assert_restores(&newest, &run);
         let sequence = newest.manifest().sequence;
         seen[0] |= sequence == 1;
-        seen[1] |= sequence == 2 && checkpoints.list().len() == 2;
-        seen[2] |= sequence == 2 && checkpoints.list().len() == 1;
+        seen[1] |= sequence == 2 && checkpoints.list().unwrap().len() == 2;
+        seen[2] |= sequence == 2 && checkpoints.list().unwrap().len() == 1;
     }
     assert!(stops > 50 && seen == [true; 3], "{stops} stops, {seen:?}");
     drop(traced);
@@ -262,10 +265,20 @@ fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
     std::fs::write(folder.path().join(".partial-000001/replay.shoal"), "half").unwrap();
     std::fs::create_dir(folder.path().join("notes")).unwrap();
     assert!(matches!(checkpoints.newest(), Err(CheckpointError::NoneYet { .. })));
-    checkpoints.write(content(&run)).unwrap();
+    checkpoints.write(content(&run), KEPT).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [".lock", "000001-step100", "notes"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_not_taken_for_one_without_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    // What is no folder cannot be listed, whoever asks.
+    let file = folder.path().join("checkpoints");
+    std::fs::write(&file, "").unwrap();
+    let error = Checkpoints::new(file.clone()).newest().map(drop).unwrap_err();
+    assert!(matches!(error, CheckpointError::List { .. }) && error.to_string().contains(&file.display().to_string()), "{error}");
 }
 
 #[test]
@@ -276,11 +289,11 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
         let run = run_with(8, 0);
         for (env_steps, best) in [(40, None), (90, Some(80)), (110, Some(80)), (190, Some(150)), (240, Some(150)), (290, Some(150))] {
             run.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
-            checkpoints.write(Content { best_env_steps: best, ..content(&run) }).unwrap();
+            checkpoints.write(Content { best_env_steps: best, ..content(&run) }, KEPT).unwrap();
             checkpoints.prune(retention);
         }
         let steps = |path: std::path::PathBuf| RunCheckpoint::open(&path).unwrap().manifest().env_steps;
-        checkpoints.list().into_iter().map(steps).collect::<Vec<_>>()
+        checkpoints.list().unwrap().into_iter().map(steps).collect::<Vec<_>>()
     };
     let last = Retention { last: 2, best: false, every_steps: None };
     assert_eq!(kept(last), [240, 290]);
@@ -298,7 +311,7 @@ fn counts_in_a_checkpoint_are_those_when_its_memory_was_taken() {
         run.segment.control().env_steps().store(130, Ordering::Relaxed);
         json!({ "wall_s": 1.5 })
     };
-    let (path, _) = checkpoints.write(Content { memory: &memory, ..content(&run) }).unwrap();
+    let (path, _) = checkpoints.write(Content { memory: &memory, ..content(&run) }, KEPT).unwrap();
     assert_eq!(RunCheckpoint::open(&path).unwrap().manifest().env_steps, 130);
     assert!(path.ends_with("000001-step130"), "{}", path.display());
 }
@@ -308,7 +321,7 @@ fn a_writer_that_rests_writes_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
-    let (path, _) = checkpoints.write(Content { longest_rest: Duration::from_millis(50), ..content(&run) }).unwrap();
+    let (path, _) = checkpoints.write(Content { longest_rest: Duration::from_millis(50), ..content(&run) }, KEPT).unwrap();
     assert_restores(&RunCheckpoint::open(&path).unwrap(), &run);
 }
 
@@ -317,7 +330,7 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
-    let (path, _) = checkpoints.write(content(&run)).unwrap();
+    let (path, _) = checkpoints.write(content(&run), KEPT).unwrap();
     let other = Segment::create_private(
         forked::run::layout(Sizes { capacity: CAPACITY, network_parameters: 100, ..Sizes::default() }, run.payload.schema()),
         &run.segment.description().unwrap(),
@@ -343,11 +356,11 @@ fn memory_in_which_nothing_is_whole_makes_no_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path().to_path_buf());
         let run = run_with(8, 100);
-        let (before, _) = checkpoints.write(content(&run)).unwrap();
+        let (before, _) = checkpoints.write(content(&run), KEPT).unwrap();
         // The first word stays: the version of a board, which then is the mark of no buffer, and the length of the description.
         run.segment.words(region)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        let error = checkpoints.write(content(&run)).unwrap_err();
+        let error = checkpoints.write(content(&run), KEPT).unwrap_err();
         assert!(matches!(error, CheckpointError::Unreadable { .. }) && error.to_string().contains(content_of), "{error}");
-        assert_eq!(checkpoints.list(), [before], "the one before stays, and nothing is left of the new one");
+        assert_eq!(checkpoints.list().unwrap(), [before], "the one before stays, and nothing is left of the new one");
     }
 }

@@ -91,21 +91,23 @@ def _native_with_libtorch():
 
 
 def end_with_input():
-    """Have the kernel send this process SIGINT once no process holds the other end of its standard input.
+    """Have the kernel send this process SIGTERM once no process holds the other end of its standard input.
 
-    No thread has to wait for that.
+    No thread has to wait for that. It is not SIGINT, by which a user says that the run is not to go on: whoever started
+    this process may have been killed.
     """
-    # This process inherits it if its parent ignores or blocks the signal.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    # This process inherits it if its parent ignores or blocks a signal. `Run.stop` sends SIGINT.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {stop})
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGINT)
+    fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGTERM)
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
     poll.register(0, 0)
     # If the other end was closed before, the kernel sends no signal.
     if any(events & select.POLLHUP for _, events in poll.poll(0)):
-        sys.exit(130)
+        sys.exit(128 + signal.SIGTERM)
 
 
 def _typed():

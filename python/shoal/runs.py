@@ -155,7 +155,7 @@ class Run:
 
     @property
     def reason(self) -> str | None:
-        """Why the run ended: `solved`, `step limit`, `interrupted` ...; `None` while it goes on or if it was killed."""
+        """Why it ended: `solved`, `step limit`, `interrupted`, `terminated` ...; `None` while it runs or if killed."""
         return (self.record.get("finished") or {}).get("reason")
 
     @property

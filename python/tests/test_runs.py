@@ -240,6 +240,7 @@ shoal.train("cartpole_dqn", run={"stop_eval_return": "none", "stop_env_steps": 1
         if path.is_dir() and not path.is_symlink() and "cartpole" in path.name
     )
     assert (run_folder / "weights/last.safetensors").exists(), "it ended in order"
+    assert shoal.Run(run_folder).reason == ("interrupted" if way == signal.SIGINT else "terminated")
 
 
 def test_a_killed_supervisor_is_reported_as_killed(folder):
@@ -275,7 +276,7 @@ def test_a_program_that_ends_while_a_run_starts_leaves_none(folder, delay_ms):
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
     time.sleep(delay_ms / 1000)
     run.stdin.close()
-    assert run.wait(WATCHDOG_S) in (130, -signal.SIGINT)
+    assert run.wait(WATCHDOG_S) in (128 + signal.SIGTERM, -signal.SIGTERM)
 
 
 def test_what_an_environment_leaves_behind_is_not_waited_for(folder):

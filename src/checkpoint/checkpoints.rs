@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::CheckpointError;
 use super::atomic::flush_folder;
 use super::room::free_bytes;
-use super::run_checkpoint::{Content, Manifest, RunCheckpoint};
+use super::run_checkpoint::{Content, RunCheckpoint};
+use crate::sync::Ordering;
 
 /// Beginning of the names of folders that are being written, or were when their writer was killed.
 const PARTIAL: &str = ".partial-";
@@ -31,6 +32,45 @@ pub struct Retention {
     pub every_steps: Option<u64>,
 }
 
+/// What of a checkpoint decides whether it is kept.
+#[derive(Debug, Clone, Copy)]
+struct Stage {
+    env_steps: u64,
+    best_env_steps: Option<u64>,
+}
+
+impl Stage {
+    /// That of the checkpoint in the folder `path`; `None` if it cannot be read.
+    fn of(path: &Path) -> Option<Self> {
+        let manifest = RunCheckpoint::manifest_in(path).ok()?;
+        Some(Self { env_steps: manifest.env_steps, best_env_steps: manifest.best_env_steps })
+    }
+}
+
+impl Retention {
+    /// Which of the checkpoints at `stages`, the oldest first, are not kept.
+    fn dropped(self, stages: &[Option<Stage>]) -> Vec<usize> {
+        let best_of = |stage: Option<Stage>| stage.and_then(|stage| stage.best_env_steps);
+        let best = best_of(stages.last().copied().flatten());
+        let mut has_best = false;
+        let mut period = None;
+        let mut dropped = Vec::new();
+        for (index, &stage) in stages.iter().enumerate() {
+            let is_best = !has_best && best.is_some() && best_of(stage) == best;
+            has_best |= is_best;
+            let its_period = self.every_steps.zip(stage).map(|(steps, stage)| stage.env_steps / steps);
+            let is_first = its_period.is_some() && its_period != period;
+            period = its_period.or(period);
+            let is_new = index + self.last >= stages.len();
+            let is_kept = is_new || is_first || is_best && self.best;
+            if !is_kept {
+                dropped.push(index);
+            }
+        }
+        dropped
+    }
+}
+
 /// The checkpoints of a run.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
@@ -44,20 +84,27 @@ impl Checkpoints {
     }
 
     /// The folders of all complete checkpoints, the oldest first.
-    pub fn list(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| sequence_of(path).is_some());
-        let mut folders: Vec<PathBuf> = folders.collect();
+    ///
+    /// # Errors
+    /// The system would not say, as where the disk is that of another machine that is away.
+    pub fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let read = || fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+        let mut folders = match read() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            folders => folders.map_err(|source| CheckpointError::List { folder: self.folder.clone(), source })?,
+        };
+        folders.retain(|path| sequence_of(path).is_some());
         folders.sort_by_key(|path| sequence_of(path));
-        folders
+        Ok(folders)
     }
 
     /// The newest checkpoint.
     ///
     /// # Errors
-    /// There is no checkpoint, or the newest is damaged. The error then names the one before it that is whole.
+    /// There is no checkpoint, the system would not say, or the newest is damaged. The error then names the one before
+    /// it that is whole.
     pub fn newest(&self) -> Result<RunCheckpoint, CheckpointError> {
-        let newest = self.list().pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
+        let newest = self.list()?.pop().ok_or_else(|| CheckpointError::NoneYet { folder: self.folder.clone() })?;
         RunCheckpoint::open(&newest).map_err(|error| self.with_the_one_before(error, &newest))
     }
 
@@ -65,19 +112,20 @@ impl Checkpoints {
     /// before it that is whole, if there is one.
     pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
         let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
-        let earlier = self.list().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
+        let earlier = self.list().unwrap_or_default().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
         match earlier.into_iter().find(is_whole) {
             Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
             None => error,
         }
     }
 
-    /// Write another checkpoint, and return its folder and its size in bytes.
+    /// Write another checkpoint, and return its folder and its size in bytes. If there is no room for it, what `retention`
+    /// does not keep beside it goes before it is written: of those that can be read, one stays all the same.
     ///
     /// # Errors
     /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it
     /// then.
-    pub fn write(&self, content: Content<'_>) -> Result<(PathBuf, u64), CheckpointError> {
+    pub fn write(&self, content: Content<'_>, retention: Retention) -> Result<(PathBuf, u64), CheckpointError> {
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
         // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
         if !self.folder.is_dir() {
@@ -86,11 +134,9 @@ impl Checkpoints {
         // A writer that is being killed may still be in the middle of a write.
         let _only_writer = self.lock().map_err(failed)?;
         self.remove_partial();
-        let (needed, free) = (content.bytes(), free_bytes(&self.folder).map_err(failed)?);
-        if free < needed {
-            return Err(CheckpointError::NoRoom { folder: self.folder.clone(), needed, free });
-        }
-        let sequence = self.list().last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
+        let earlier = self.list()?;
+        self.make_room(&earlier, &content, retention)?;
+        let sequence = earlier.last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
         let partial = self.folder.join(format!("{PARTIAL}{sequence:06}"));
         let write = || {
             fs::create_dir(&partial)?;
@@ -109,6 +155,32 @@ impl Checkpoints {
         })
     }
 
+    /// Remove of the checkpoints in the folders `earlier`, the oldest first, what `retention` does not keep beside `content`, until there
+    /// is room for that.
+    ///
+    /// # Errors
+    /// There is none all the same, or the system does not say.
+    fn make_room(&self, earlier: &[PathBuf], content: &Content<'_>, retention: Retention) -> Result<(), CheckpointError> {
+        let free_now = || free_bytes(&self.folder).map_err(|source| CheckpointError::Write { folder: self.folder.clone(), source });
+        let (needed, mut free) = (content.bytes(), free_now()?);
+        if free >= needed {
+            return Ok(());
+        }
+        let mut stages: Vec<Option<Stage>> = earlier.iter().map(|path| Stage::of(path)).collect();
+        // The run goes on from this one if the next is never complete.
+        let newest = stages.iter().rposition(Option::is_some);
+        let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
+        stages.push(Some(Stage { env_steps, best_env_steps: content.best_env_steps }));
+        for index in retention.dropped(&stages).into_iter().filter(|&index| Some(index) != newest) {
+            let _ = earlier.get(index).map(|path| remove(path));
+            free = free_now()?;
+            if free >= needed {
+                return Ok(());
+            }
+        }
+        Err(CheckpointError::NoRoom { folder: self.folder.clone(), needed, free })
+    }
+
     /// Wait until nobody else writes, or for a minute.
     fn lock(&self) -> io::Result<File> {
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(self.folder.join(LOCK))?;
@@ -125,22 +197,10 @@ impl Checkpoints {
 
     /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.
     pub fn prune(&self, retention: Retention) {
-        let all: Vec<(PathBuf, Option<Manifest>)> =
-            self.list().into_iter().map(|path| (path.clone(), RunCheckpoint::manifest_in(&path).ok())).collect();
-        let best = all.last().and_then(|(_, manifest)| manifest.as_ref()?.best_env_steps);
-        let mut has_best = false;
-        let mut period = None;
-        for (index, (path, manifest)) in all.iter().enumerate() {
-            let is_best = !has_best && best.is_some() && manifest.as_ref().and_then(|manifest| manifest.best_env_steps) == best;
-            has_best |= is_best;
-            let its_period = retention.every_steps.zip(manifest.as_ref()).map(|(steps, manifest)| manifest.env_steps / steps);
-            let is_first = its_period.is_some() && its_period != period;
-            period = its_period.or(period);
-            let is_new = index + retention.last >= all.len();
-            let is_kept = is_new || is_first || is_best && retention.best;
-            if !is_kept {
-                let _ = remove(path);
-            }
+        let all = self.list().unwrap_or_default();
+        let stages: Vec<Option<Stage>> = all.iter().map(|path| Stage::of(path)).collect();
+        for index in retention.dropped(&stages) {
+            let _ = remove(&all[index]);
         }
     }
 

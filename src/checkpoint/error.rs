@@ -162,9 +162,17 @@ pub enum CheckpointError {
         /// What the system said.
         source: io::Error,
     },
+    /// The system would not say which checkpoints there are.
+    #[error("cannot list the checkpoints in `{}`: {source}; check that its disk is there and the folder readable", folder.display())]
+    List {
+        /// The folder of the checkpoints.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The disk is too full for another checkpoint.
     #[error(
-        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: remove the oldest there or something else, or set \
+        "a checkpoint takes up to {needed} bytes and `{}` has room for {free}: free space there, or set checkpoint.keep_last lower or \
          checkpoint.replay to \"never\"",
         folder.display()
     )]
@@ -246,7 +254,7 @@ impl CheckpointError {
     pub fn cause(&self) -> String {
         match self {
             Self::NoRoom { .. } => io::ErrorKind::StorageFull.to_string(),
-            Self::Write { source, .. } | Self::Read { source, .. } => source.kind().to_string(),
+            Self::Write { source, .. } | Self::List { source, .. } | Self::Read { source, .. } => source.kind().to_string(),
             other => other.to_string(),
         }
     }
@@ -254,7 +262,7 @@ impl CheckpointError {
     /// Whether the disk did not take what was to be written, which it may do later.
     pub fn is_of_disk(&self) -> bool {
         match self {
-            Self::NoRoom { .. } => true,
+            Self::NoRoom { .. } | Self::List { .. } => true,
             // `ResourceBusy`: another writer has the lock, and this one has waited long enough for it.
             Self::Write { source, .. } => source.kind() != io::ErrorKind::ResourceBusy,
             _ => false,

@@ -21,6 +21,6 @@ pub use policy_saver::{PolicySaver, Unsaved};
 pub use policy_spaces::PolicySpaces;
 pub use replay_file::{ReplayFile, ReplayFileError, write as write_replay};
 pub use room::free_bytes;
-pub use run_checkpoint::{Content, Learned, Manifest, RowsIn, RunCheckpoint};
+pub use run_checkpoint::{Content, Learned, Manifest, RowsIn, RunCheckpoint, bytes_of_largest_checkpoint};
 pub use segment_state::SavedStatistics;
 pub use weights::{PolicyWeights, WeightsEvaluation, WeightsMetadata};

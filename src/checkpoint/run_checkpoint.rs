@@ -28,7 +28,7 @@ use super::weights::{PolicyWeights, WeightsMetadata};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
-use crate::segment::{Region, Segment, SegmentSizes};
+use crate::segment::{Layout, Region, Segment, SegmentSizes};
 
 /// Version of the layout of checkpoints.
 pub(super) const FORMAT_VERSION: u32 = 3;
@@ -110,17 +110,11 @@ pub struct Content<'a> {
 impl Content<'_> {
     /// Bytes that it takes, rather more than less, with the rows and frames that there are by now.
     pub fn bytes(&self) -> u64 {
-        let layout = self.segment.layout();
-        let length = |region| layout.section(region).length_bytes as u64;
-        let counts = [Region::Control, Region::Processes, Region::Description].map(length).iter().sum::<u64>();
-        let boards = [Region::Parameters, Region::LearnerState, Region::Statistics].map(length).iter().sum::<u64>();
-        counts + boards + if self.with_replay { self.replay_bytes() } else { 0 }
-    }
-
-    fn replay_bytes(&self) -> u64 {
-        let (sizes, counts) = (self.segment.layout().sizes(), ReplayView::new(self.segment, self.schema.clone()).counts());
-        let of = |records: u64, slots: usize, words: usize| records.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
-        of(counts.claimed, sizes.capacity, sizes.slot_words()) + of(counts.frames, sizes.frames, sizes.frame_slot_words())
+        let records = || {
+            let counts = ReplayView::new(self.segment, self.schema.clone()).counts();
+            [counts.claimed, counts.frames]
+        };
+        bytes_of(self.segment.layout(), self.with_replay.then(records))
     }
 
     /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
@@ -178,6 +172,24 @@ impl Content<'_> {
         let bytes = manifest.files.iter().map(|file| file.bytes).sum();
         Ok((manifest, bytes))
     }
+}
+
+/// Bytes that a checkpoint of a run with this `layout` takes at most, rather more than less: without its replay, or with so many `records`
+/// of each kind as fit there.
+pub fn bytes_of_largest_checkpoint(layout: &Layout, records: Option<u64>) -> u64 {
+    bytes_of(layout, records.map(|records| [records; 2]))
+}
+
+/// As [`Content::bytes`]; `records` are the rows and frames that were ever written, if they are to be kept.
+fn bytes_of(layout: &Layout, records: Option<[u64; 2]>) -> u64 {
+    let length = |region| layout.section(region).length_bytes as u64;
+    let counts = [Region::Control, Region::Processes, Region::Description].map(length).iter().sum::<u64>();
+    let boards = [Region::Parameters, Region::LearnerState, Region::Statistics].map(length).iter().sum::<u64>();
+    let sizes = layout.sizes();
+    let of = |records: u64, slots: usize, words: usize| records.min(slots as u64) * 8 * (RECORD_WORDS + words) as u64;
+    let replay = records
+        .map_or(0, |[rows, frames]| of(rows, sizes.capacity, sizes.slot_words()) + of(frames, sizes.frames, sizes.frame_slot_words()));
+    counts + boards + replay
 }
 
 fn write_file(folder: &Path, name: &str, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<FileEntry> {

@@ -73,7 +73,7 @@ impl FolderReport {
             last_evaluation: jsonl::last(&folder.evaluations()),
             // A long run has hundreds of thousands of evaluations, so none of them is kept.
             evaluations: jsonl::read::<IgnoredAny>(&folder.evaluations()).count(),
-            checkpoints: Checkpoints::new(folder.checkpoints()).list().iter().map(|path| name_of(path)).collect(),
+            checkpoints: Checkpoints::new(folder.checkpoints()).list().unwrap_or_default().iter().map(|path| name_of(path)).collect(),
             change_to_go_on,
         })
     }

@@ -141,13 +141,13 @@ impl Launch {
         let mut told_at: Option<Instant> = None;
         let first_program = self.file_of_program();
         while !running.is_empty() || !waiting.is_empty() {
-            if system::stop_requested() {
+            if let Some(signal) = system::stop_signal() {
                 waiting.clear();
                 // Every signal is passed on once: one that comes a second after the first makes a supervisor give up
                 // what it waits for.
                 let signals = system::stops();
                 if passed_on < signals {
-                    running.iter().for_each(|(_, child)| ask_to_end(child));
+                    running.iter().for_each(|(_, child)| ask_to_end(child, signal));
                     passed_on = signals;
                 }
             }
@@ -222,11 +222,11 @@ fn name_of_signal(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
 }
 
-/// Asks a supervisor to end, as Ctrl+C does: it lets its processes leave and saves the weights.
-fn ask_to_end(child: &Child) {
-    if let Ok(pid) = i32::try_from(child.id()) {
+/// Asks a supervisor to end by the stop signal of this number: it lets its processes leave, saves the weights, and notes what ended it.
+fn ask_to_end(child: &Child, signal: u32) {
+    if let (Ok(pid), Ok(signal)) = (i32::try_from(child.id()), Signal::try_from(signal.cast_signed())) {
         // An error (ESRCH) would mean that it has just ended.
-        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 

@@ -377,7 +377,10 @@ impl RunFolder {
 }
 
 /// The folders below `root` of the runs that were given `name`, the oldest first.
-pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
+///
+/// # Errors
+/// The system would not say, as where the disk is that of another machine that is away.
+pub fn folders_of(root: &Path, name: &str) -> Result<Vec<PathBuf>, TelemetryError> {
     let plain = plain_name(name);
     let has_plain_name = |path: &PathBuf| {
         // The time has two parts; the rest is the name and the suffix.
@@ -386,10 +389,14 @@ pub fn folders_of(root: &Path, name: &str) -> Vec<PathBuf> {
     };
     // Several names may have the same plain one. Whoever opens the folder of a damaged record is told of the damage.
     let has_name = |path: &PathBuf| run_record::read(&path.join(RECORD)).ok().is_none_or(|record| record.name == name);
-    let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|path| has_plain_name(path) && path.join(RECORD).is_file() && has_name(path)).collect();
+    let read = || fs::read_dir(root)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+    let mut folders = match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        folders => folders.map_err(TelemetryError::file("read", root))?,
+    };
+    folders.retain(|path| has_plain_name(path) && path.join(RECORD).is_file() && has_name(path));
     folders.sort();
-    folders
+    Ok(folders)
 }
 
 /// Whether `path` is the folder of a command with several seeds, in which their run folders lie: it has a configuration,
@@ -427,7 +434,8 @@ fn time_of_another(root: &Path, name: &str, now: Timestamp) -> Timestamp {
         let time = Timestamp::strptime(format!("{TIME}%z"), format!("{time}+0000")).ok()?;
         time.checked_add(SignedDuration::from_secs(1)).ok()
     };
-    folders_of(root, name).into_iter().filter_map(second_after).fold(now, Timestamp::max)
+    // Whoever may make a folder there may not be allowed to list those that are there.
+    folders_of(root, name).unwrap_or_default().into_iter().filter_map(second_after).fold(now, Timestamp::max)
 }
 
 /// `name` with everything but characters that are harmless in file names and shells replaced by underscores. It is

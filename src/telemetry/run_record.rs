@@ -13,11 +13,14 @@ use super::TelemetryError;
 use super::reached::Reached;
 use crate::machine::cores;
 use crate::machine::software::VERSION;
+use crate::segment::control::RunState;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, segment_name_prefix, system};
 
 /// How the reason begins of a run that gave up.
 pub(super) const GAVE_UP: &str = "gave up: ";
+/// The reason of a run that a signal ended which says nothing of it.
+pub(super) const TERMINATED: &str = "terminated";
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,7 +57,7 @@ pub struct RunRecord {
 pub struct Finished {
     /// End, UTC.
     pub at: Timestamp,
-    /// Why the run stopped: `solved`, `step limit`, `time limit`, `interrupted`, `gave up: ...` or `failed: ...`.
+    /// Why the run stopped: `solved`, `step limit`, `time limit`, `interrupted`, `terminated`, `gave up: ...` or `failed: ...`.
     pub reason: String,
     /// The closing report's figures.
     pub summary: Value,
@@ -81,18 +84,31 @@ impl RunRecord {
     /// Whether processes share the memory of the run: its own, or those that a killed supervisor has left. The last of
     /// these is the sentinel, which leaves when it has saved what was there.
     pub fn has_members(&self) -> bool {
-        let is_its = |name: &String| {
+        self.segments().iter().any(|name| system::is_shared(name))
+    }
+
+    /// Whether the supervisor, which has not exited, is about to: it noted an end, or has told everybody to leave.
+    pub fn is_ending(&self) -> bool {
+        let is_stopping =
+            |name: &String| Segment::attach_read_only(name).is_ok_and(|segment| segment.control().run_state() == RunState::Stopping);
+        self.finished.is_some() || self.segments().iter().any(is_stopping)
+    }
+
+    /// Names of the segments of the supervisor.
+    fn segments(&self) -> Vec<String> {
+        let mut names = system::names(&segment_name_prefix());
+        // An adopted segment has the name that its first supervisor gave it.
+        names.retain(|name| {
             Segment::identity_of(name).is_ok_and(|identity| {
                 (identity.supervisor_pid, identity.supervisor_start_time) == (self.supervisor_pid, self.supervisor_start_ticks)
             })
-        };
-        // An adopted segment has the name that its first supervisor gave it.
-        system::names(&segment_name_prefix()).iter().any(|name| is_its(name) && system::is_shared(name))
+        });
+        names
     }
 
-    /// Whether nothing is left to do: the run noted an end and did not give up.
+    /// Whether nothing is left to do: the run noted an end, did not give up, and was not terminated.
     pub fn has_come_to_its_end(&self) -> bool {
-        self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP))
+        self.finished.as_ref().is_some_and(|finished| !finished.reason.starts_with(GAVE_UP) && finished.reason != TERMINATED)
     }
 
     /// How far the run has come, if it noted an end.

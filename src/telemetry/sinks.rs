@@ -201,9 +201,9 @@ impl Sinks {
         }
     }
 
-    /// Shows what a process says of this `cause` once more: it has been over meanwhile.
-    pub fn forget(&mut self, cause: &str) {
-        self.known_causes.remove(cause);
+    /// Shows what comes of causes that begin with `beginning` once more: they have been over meanwhile.
+    pub fn forget(&mut self, beginning: &str) {
+        self.known_causes.retain(|cause| !cause.starts_with(beginning));
     }
 
     /// Notes for the closing report that something could not be written at all.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 
 use indicatif::BinaryBytes;
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::bottleneck::Diagnosis;
 use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
 use super::goal::GoalOutcome;
-use super::run_record::GAVE_UP;
+use super::run_record::{GAVE_UP, TERMINATED};
 use super::{ByKind, InsertedByProcess, share};
 use crate::readable::{clock, counted, grouped, headline_and_details, percent, score, short};
 use crate::shell::word;
@@ -23,8 +24,10 @@ pub enum StopReason {
     StepLimit,
     /// `run.stop_wall_s` passed.
     TimeLimit,
-    /// The user stopped it.
+    /// The user stopped it, by Ctrl+C.
     Interrupted,
+    /// SIGTERM ended it, or the hangup of its terminal: so end a machine, a service and a job, which says nothing of the run.
+    Terminated,
     /// Too many processes of the run died. The reason is a line, and below it what explains it, such as a traceback.
     GaveUp(String),
     /// Training has diverged: what was learned last is nothing to go on from. The reason is a line that says where.
@@ -35,6 +38,11 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Why a run stops that the signal of this number ends.
+    pub fn of_signal(number: u32) -> Self {
+        if number == Signal::SIGINT as u32 { Self::Interrupted } else { Self::Terminated }
+    }
+
     /// Whether something went wrong, so that the run stopped before it should have.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::GaveUp(_) | Self::Failed(_) | Self::Poisoned(_))
@@ -48,6 +56,7 @@ impl fmt::Display for StopReason {
             Self::StepLimit => formatter.write_str("step limit"),
             Self::TimeLimit => formatter.write_str("time limit"),
             Self::Interrupted => formatter.write_str("interrupted"),
+            Self::Terminated => formatter.write_str(TERMINATED),
             // A run that stopped for either reason may go on from a checkpoint.
             Self::GaveUp(why) | Self::Poisoned(why) => write!(formatter, "{GAVE_UP}{why}"),
             Self::Failed(why) => write!(formatter, "failed: {why}"),

@@ -43,7 +43,7 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
 
     let over = inspect(&["runs/latest"]);
     let report = text(&over);
-    assert!(over.status.success() && report.contains("interrupted") && report.contains("env steps"), "{report}");
+    assert!(over.status.success() && report.contains("terminated") && report.contains("env steps"), "{report}");
     assert!(
         report.contains("best        mean return ")
             && report.contains("fresh episodes, confirmed")
@@ -51,9 +51,9 @@ fn a_run_is_inspected_and_joined_by_its_folder_and_its_folder_tells_of_it_later(
         "{report}"
     );
     let refused = inspect(&["runs/latest", "--live"]);
-    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
+    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (terminated)"), "{}", text(&refused));
     let refused = output_of("attach", &folder, &["runs/latest"]);
-    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (interrupted)"), "{}", text(&refused));
+    assert!(!refused.status.success() && text(&refused).contains("the run in runs/latest has ended (terminated)"), "{}", text(&refused));
 }
 
 #[test]

@@ -88,7 +88,9 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
         run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
         run.end_by(signal);
         assert!(run.run_folder().join("weights/last.safetensors").is_file());
-        assert!(run.output().contains("interrupted"));
+        let reason = if signal == Signal::SIGINT { "interrupted" } else { "terminated" };
+        assert_eq!(run.record()["finished"]["reason"], reason);
+        assert!(run.output().contains(&format!("stopped     {reason}, after ")));
         run.assert_nothing_left();
     }
 }

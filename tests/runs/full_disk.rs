@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use shoal::checkpoint::PolicyWeights;
+use shoal::checkpoint::{PolicyWeights, bytes_of_largest_checkpoint, free_bytes};
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
 use shoal::segment::scores::EvaluationScore;
@@ -39,6 +39,14 @@ impl OnSmallDisk {
 
     fn make_room(&self) {
         mount(&["-o", "remount,size=64m"], &self.run.folder.path().join("runs"));
+    }
+
+    /// Leave so many bytes free. Somebody else may use them at once.
+    fn leave_room_for(&self, bytes: u64) {
+        self.make_room();
+        let runs = self.run.folder.path().join("runs");
+        let used = (64 << 20) - free_bytes(&runs).unwrap();
+        mount(&["-o", &format!("remount,size={}", used + bytes)], &runs);
     }
 
     fn printed(&self) -> String {
@@ -199,6 +207,49 @@ fn a_checkpoint_for_which_there_is_no_room_is_said_once_and_written_when_there_i
         run.run.signal(Signal::SIGTERM);
         run.run.wait();
         assert!(run.printed().contains("go on "), "{}", run.printed());
+    });
+}
+
+#[test]
+fn a_missing_checkpoint_is_said_beside_other_files_that_are_missing_and_again_after_one_that_was_complete() {
+    let name = "full_disk::a_missing_checkpoint_is_said_beside_other_files_that_are_missing_and_again_after_one_that_was_complete";
+    in_a_mount_namespace(name, || {
+        let mut run = OnSmallDisk::start("64k", &["network.hidden=[256, 256]", "checkpoint.interval_s=0.05", "checkpoint.replay=never"]);
+        let times_said = |run: &OnSmallDisk| run.printed().matches("a checkpoint takes up to").count();
+        run.wait_until("two warnings", |run| run.printed().matches("it is tried again quietly").count() == 2);
+        assert_eq!(times_said(&run), 1, "{}", run.printed());
+        run.make_room();
+        run.wait_until_printed("checkpoint 000001");
+        // As long as somebody else has this lock, no checkpoint is written.
+        let lock = File::open(run.run.run_folder().join("checkpoints/.lock")).unwrap();
+        lock.lock().unwrap();
+        run.leave_room_for(64 << 10);
+        drop(lock);
+        run.wait_until("another warning", |run| times_said(run) == 2);
+        run.make_room();
+        run.run.signal(Signal::SIGTERM);
+        run.run.wait();
+    });
+}
+
+#[test]
+fn a_disk_for_as_many_checkpoints_as_are_kept_and_for_no_other_beside_them_gets_newer_ones() {
+    let name = "full_disk::a_disk_for_as_many_checkpoints_as_are_kept_and_for_no_other_beside_them_gets_newer_ones";
+    in_a_mount_namespace(name, || {
+        let changes = ["network.hidden=[256, 256]", "checkpoint.interval_s=0.05", "checkpoint.replay=never", "checkpoint.keep_last=2"];
+        let mut run = OnSmallDisk::start("64m", &changes);
+        run.wait_until_printed("checkpoint 000002");
+        // As long as somebody else has this lock, no checkpoint is written.
+        let lock = File::open(run.run.run_folder().join("checkpoints/.lock")).unwrap();
+        lock.lock().unwrap();
+        run.wait_until("the older ones to go", |run| run.run.checkpoints().len() == 2);
+        let before = run.run.checkpoints();
+        run.leave_room_for(bytes_of_largest_checkpoint(run.segment().layout(), None) - (64 << 10));
+        drop(lock);
+        run.wait_until("two newer ones", |run| run.run.checkpoints().first() > before.last());
+        assert!(!run.printed().contains("a checkpoint takes up to"), "{}", run.printed());
+        run.run.signal(Signal::SIGTERM);
+        run.run.wait();
     });
 }
 

@@ -32,6 +32,7 @@ mod program;
 mod resumes;
 mod resumes_at_limits;
 mod resumes_with_fewer_actors;
+mod same_command;
 mod several_seeds;
 mod shared_memory_sizes;
 mod shows_its_peak;

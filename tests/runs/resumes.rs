@@ -215,40 +215,6 @@ fn without_its_replay_a_run_goes_on_with_an_empty_one() {
 }
 
 #[test]
-fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_not_with_one_that_ended() {
-    let auto = ["run.resume=auto", "checkpoint.interval_s=0.3"];
-    let mut run = start(&auto);
-    run.wait_for_log("checkpoint 000001");
-    run.kill();
-    let runs = run.folder.path().join("runs");
-    let changed = [programs::SMALL, &auto, &["algorithm.gamma=0.5"]].concat();
-    let refused = said(&programs::command(run.folder.path(), &changed).output().unwrap());
-    assert!(refused.contains("another algorithm.gamma: ") && refused.contains("run.resume=never, or another run.name"), "{refused}");
-    let place = run.folder.path().to_path_buf();
-    let plan_in = |folder: &str| {
-        let change = format!("run.folder={folder:?}");
-        let changed = [programs::SMALL, &auto, &[change.as_str()]].concat();
-        said(&programs::command(&place, &changed).arg("--check").output().unwrap())
-    };
-    let (spelled, moved) = (format!("{}/", runs.display()), run.folder.path().join("moved"));
-    assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
-    std::fs::rename(&runs, &moved).unwrap();
-    let plan = plan_in(&moved.display().to_string());
-    std::fs::rename(&moved, &runs).unwrap();
-    assert!(plan.contains("goes on from checkpoint"), "{plan}");
-    run.start_again(&auto);
-    run.wait_for_log("goes on from checkpoint");
-    assert_eq!(folders_in(&runs), 1);
-    let beside = plan_in(&spelled);
-    let told = format!("is under way (process {}), so this is a new run beside it", run.pid());
-    assert!(beside.contains(&told) && beside.contains("a new one begins"), "{beside}");
-    run.end_by(Signal::SIGTERM);
-    run.start_again(&auto);
-    run.wait_until("a folder of its own", || folders_in(&runs) == 2);
-    run.end_by(Signal::SIGTERM);
-}
-
-#[test]
 fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(format!("{}.toml", "a_name_of_forty_characters_that_goes_on_".repeat(4)));
@@ -282,11 +248,6 @@ fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
     assert!(updates(Role::Learner) > 600, "each counts the updates in which it took part");
     drop(segment);
     run.end_by(Signal::SIGINT);
-}
-
-fn folders_in(runs: &Path) -> usize {
-    let entries = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).count()
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_lucky_evaluation_does_not_end_a_run() {
         run.wait_for_log("not solved yet: an evaluation reached");
         run.end_by(Signal::SIGTERM);
         let output = run.output();
-        assert!(output.contains("interrupted, after") && !output.contains("solved:"), "{output}");
+        assert!(output.contains("terminated, after") && !output.contains("solved:"), "{output}");
         assert!(output.contains("that fresh episodes did not confirm"), "{output}");
         // The best single episode is far above the policy's mean return; the return that is saved with the weights is not.
         let best = assert_saved_with_their_confirmation(&run);

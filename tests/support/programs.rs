@@ -164,7 +164,7 @@ pub fn number(line: &Value, key: &str) -> u64 {
 
 /// The complete checkpoints of the run in `folder`, the oldest first.
 pub fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
-    shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list()
+    shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list().unwrap()
 }
 
 impl Supervised {

@@ -68,9 +68,20 @@ fn a_folder_that_was_moved_is_found_and_one_that_a_link_leads_to_has_not_moved()
 fn a_name_that_folders_spell_like_another_has_only_the_folders_of_its_own_runs() {
     let root = tempdir().unwrap();
     let [tokyo, kyoto] = ["東京", "京都"].map(|name| RunFolder::create(root.path(), name, CONFIG).unwrap());
-    assert_eq!(folders_of(root.path(), "東京"), [tokyo.path()]);
+    assert_eq!(folders_of(root.path(), "東京").unwrap(), [tokyo.path()]);
     fs::write(kyoto.record_path(), "damaged").unwrap();
-    assert_eq!(folders_of(root.path(), "東京").len(), 2, "nobody knows whose it is");
+    assert_eq!(folders_of(root.path(), "東京").unwrap().len(), 2, "nobody knows whose it is");
+}
+
+#[test]
+fn a_folder_of_runs_that_cannot_be_listed_is_not_taken_for_one_without_runs() {
+    let root = tempdir().unwrap();
+    assert_eq!(folders_of(&root.path().join("none yet"), "run").unwrap().len(), 0);
+    // What is no folder cannot be listed, whoever asks.
+    let file = root.path().join("runs");
+    fs::write(&file, "").unwrap();
+    let error = folders_of(&file, "run").unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains(&file.display().to_string()), "{error}");
 }
 
 #[test]
@@ -81,7 +92,7 @@ fn the_newest_run_of_a_name_is_the_last_of_its_folders_also_after_the_clock_was_
     let ahead = root.path().join(first.id().replacen(&first.id()[..15], "20991231-235959", 1));
     fs::rename(first.path(), &ahead).unwrap();
     let later = [0; 3].map(|_| make("run").path().to_path_buf());
-    assert_eq!(folders_of(root.path(), "run"), [&[ahead][..], &later].concat(), "also where they begin in the same second");
+    assert_eq!(folders_of(root.path(), "run").unwrap(), [&[ahead][..], &later].concat(), "also where they begin in the same second");
     assert!(make("another").id() < "2099", "whose clock was right");
 }
 

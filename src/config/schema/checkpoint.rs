@@ -16,7 +16,7 @@ table! {
         /// When a checkpoint includes the replay. Without it a resumed run begins with an empty replay, and a checkpoint
         /// has the size of a few networks.
         replay: KeepReplay = KeepReplay::UntilCompleted, Limits::Any, "";
-        /// How many of the newest checkpoints are kept. While another is written there is one more.
+        /// How many of the newest checkpoints are kept. While another is written there is one more, if the disk has room.
         keep_last: usize = 2, whole(1, 10_000), "checkpoints";
         /// Also keep the first checkpoint that has the best weights.
         keep_best: bool = false, Limits::Any, "";

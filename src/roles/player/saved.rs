@@ -81,7 +81,7 @@ impl SavedPolicy {
     /// The policy in the newest checkpoint of the run in `folder`, from which this one is; `None` if it has none yet.
     fn in_newest_checkpoint(&self, folder: &RunFolder) -> Result<Option<Self>, PlayError> {
         let checkpoints = Checkpoints::new(folder.checkpoints());
-        while let Some(path) = checkpoints.list().pop() {
+        while let Some(path) = checkpoints.list()?.pop() {
             let read = RunCheckpoint::open_to_begin(&path)
                 .and_then(|checkpoint| Ok((checkpoint.manifest().sequence, checkpoint.policy(self.weights.clone())?)));
             match read {
@@ -89,7 +89,7 @@ impl SavedPolicy {
                     return Ok(weights.map(|weights| Self { path, checkpoint: Some(sequence), weights, ..self.clone() }));
                 }
                 // A run under way may have written another meanwhile, and then removed this one.
-                Err(_) if checkpoints.list().last() != Some(&path) => {}
+                Err(_) if checkpoints.list()?.last() != Some(&path) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -157,7 +157,7 @@ impl CheckpointWriter {
         let retention = Retention { last: last.unwrap_or(self.retention.last), ..self.retention };
         let started = Helper::start(|| {
             content.segment.disown();
-            let written = checkpoints.write(content).map_err(Failed::from).map(|(path, bytes)| Written {
+            let written = checkpoints.write(content, retention).map_err(Failed::from).map(|(path, bytes)| Written {
                 name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 bytes,
                 seconds: began.elapsed().as_secs_f64(),

@@ -17,7 +17,7 @@ const SHOWING_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether the last weights are evaluated once training has ended for this `reason`.
 pub(super) fn is_evaluation_wanted(reason: &StopReason) -> bool {
-    !matches!(reason, StopReason::Interrupted | StopReason::Solved | StopReason::TimeLimit)
+    !matches!(reason, StopReason::Interrupted | StopReason::Terminated | StopReason::Solved | StopReason::TimeLimit)
 }
 
 /// The time after the end of training.
@@ -102,7 +102,7 @@ mod tests {
             assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL), None]);
             assert_eq!(after(&reason, 60), [Some(Signal::SIGKILL); 2]);
         }
-        for reason in [StopReason::Solved, StopReason::Interrupted, StopReason::TimeLimit] {
+        for reason in [StopReason::Solved, StopReason::Interrupted, StopReason::Terminated, StopReason::TimeLimit] {
             assert_eq!(after(&reason, 0), [None, Some(Signal::SIGTERM)]);
             assert_eq!(after(&reason, 10), [Some(Signal::SIGKILL); 2]);
         }

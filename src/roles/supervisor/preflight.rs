@@ -11,8 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 
 use super::resumption::run_name;
-use super::{Plan, Prepared, Resumption, SupervisorError};
-use crate::checkpoint::free_bytes;
+use super::{Plan, Prepared, Resumption, SupervisorError, remarks};
+use crate::checkpoint::{bytes_of_largest_checkpoint, free_bytes};
+use crate::config::schema::KeepReplay;
 use crate::config::{Config, Resume};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
@@ -114,6 +115,16 @@ impl Prepared {
             "the disk has {free} left and the run's weights take {needed}; free space{}",
             if existing.is_some() { "" } else { " or choose another run.folder" }
         )))
+    }
+
+    /// What is to be said if the disk will not take as many checkpoints of a new run as it has to.
+    pub(super) fn remark_on_room_for_checkpoints(&self, plan: &Plan) -> Option<String> {
+        let config = &self.loaded.config;
+        // A step makes one row at most, and one frame or, with the reset after it, two.
+        let records = config.run.stop_env_steps.saturating_mul(2);
+        let has_replay = config.checkpoint.replay != KeepReplay::Never;
+        let bytes = bytes_of_largest_checkpoint(&plan.layout, has_replay.then_some(records));
+        remarks::few_checkpoints_fit(config, bytes, free_bytes(&self.run_root()).ok()?)
     }
 
     /// The run folder's root, or else the nearest of the folders around it that exists.

@@ -171,11 +171,11 @@ impl Prepared {
         }
     }
 
-    /// The run of the same name that was killed or gave up, if `run.resume` says that this one is to go on with it. `say` is told what is
-    /// waited for.
+    /// The run of the same name that was killed, was terminated or gave up, if `run.resume` says that this one is to go on with it.
+    /// `say` is told what is waited for.
     ///
     /// # Errors
-    /// Its newest checkpoint is damaged.
+    /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
     pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
         let asked = Instant::now();
         let found = Resumption::of_a_broken_run(self, say)?;
@@ -223,6 +223,12 @@ impl Prepared {
         // A run that goes on keeps the length of its fragments.
         if resumption.is_none()
             && let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows)
+        {
+            plan.remark(remark);
+        }
+        // A run that goes on has its checkpoints there already.
+        if resumption.is_none()
+            && let Some(remark) = self.remark_on_room_for_checkpoints(&plan)
         {
             plan.remark(remark);
         }

@@ -2,6 +2,8 @@
 //! wait, targets that hardly follow, defaults that are unusual for the algorithm, a run that ends before it learns, or
 //! that is to go on and writes nothing to go on from.
 
+use indicatif::BinaryBytes;
+
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
 use crate::config::{Config, LEAST_TRANSITIONS_PER_LEARNER, Loaded, Resume, Rows, TargetNetworks, multiple_near};
 use crate::presets::Preset;
@@ -262,6 +264,20 @@ fn no_checkpoint(config: &Config) -> Option<String> {
     }
 }
 
+/// A disk that has `free` bytes for checkpoints of up to `bytes` each may hold fewer of them than it has to: those that are kept, of which
+/// the oldest goes before another is written where there is no room beside it, but never the only one.
+pub(super) fn few_checkpoints_fit(config: &Config, bytes: u64, free: u64) -> Option<String> {
+    let needed = config.checkpoint.keep_last.max(2) as u64;
+    let fit = free / bytes.max(1);
+    (config.key_without_checkpoints().is_none() && fit < needed).then(|| {
+        format!(
+            "checkpoints take up to {} each, and the disk of run.folder has room for {fit}: later ones are written only if it holds \
+             {needed} (checkpoint.keep_last, checkpoint.replay)",
+            BinaryBytes(bytes)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -478,6 +494,19 @@ mod tests {
         let of_steps = |steps| about(|config| (config.actor.count, config.run.stop_env_steps) = (0, steps));
         let long = "with checkpoint.synchronous_interval_steps \"none\" no checkpoint is written to go on from; set it to a number";
         assert_eq!((of_steps(LONG_RUN_STEPS), of_steps(LONG_RUN_STEPS - 1)), (long.to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_disk_for_fewer_checkpoints_than_are_kept_and_for_fewer_than_two_is_named() {
+        let mut config = Config::for_environment("CartPole-v1");
+        config.checkpoint.keep_last = 3;
+        assert_eq!(few_checkpoints_fit(&config, 1 << 20, 3 << 20), None, "the oldest goes before the fourth is written");
+        let told = few_checkpoints_fit(&config, 1 << 20, (3 << 20) - 1).unwrap();
+        assert!(told.contains("up to 1.00 MiB each, and the disk of run.folder has room for 2: ") && told.contains("holds 3 ("), "{told}");
+        config.checkpoint.keep_last = 1;
+        assert!(few_checkpoints_fit(&config, 1 << 20, 2 << 20).is_none() && few_checkpoints_fit(&config, 1 << 20, 1 << 20).is_some());
+        config.checkpoint.interval_s = None;
+        assert_eq!(few_checkpoints_fit(&config, 1 << 20, 0), None, "it writes none");
     }
 
     #[test]

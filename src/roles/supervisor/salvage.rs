@@ -189,9 +189,10 @@ impl Salvage<'_> {
         let later = |late| record.after(late, false);
         let content = checkpoint_content(self.prepared, segment, &best_weights, record.best_env_steps(), &later);
         let with_replay = with_replay.unwrap_or(content.with_replay);
-        let (path, _) = checkpoints.write(Content { with_replay, ..content })?;
+        let retention = (&config.checkpoint).into();
+        let (path, _) = checkpoints.write(Content { with_replay, ..content }, retention)?;
         let written = RunCheckpoint::open(&path)?;
-        checkpoints.prune((&config.checkpoint).into());
+        checkpoints.prune(retention);
         Ok(written)
     }
 }

@@ -137,7 +137,7 @@ fn checkpoint_at(path: &Path) -> Result<PathBuf, StartError> {
         return Ok(real);
     }
     match RunFolder::open(&real) {
-        Ok(run) => Checkpoints::new(run.checkpoints()).list().pop().ok_or(StartError::NoneYet),
+        Ok(run) => Checkpoints::new(run.checkpoints()).list()?.pop().ok_or(StartError::NoneYet),
         Err(_) if real.extension().is_some_and(|ending| ending == "safetensors") => Err(StartError::Weights),
         Err(TelemetryError::NotARunFolder { .. }) => Err(StartError::Neither),
         Err(error) => Err(StartError::Run(error)),

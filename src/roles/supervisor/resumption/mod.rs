@@ -28,7 +28,7 @@ use crate::run_name::RunName;
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentSizes};
 use crate::shell::word;
-use crate::telemetry::{Remembered, RunFolder, TelemetryError, folders_of};
+use crate::telemetry::{Remembered, RunFolder, RunRecord, TelemetryError, folders_of};
 
 /// A run that goes on.
 pub struct Resumption {
@@ -90,51 +90,65 @@ impl Resumption {
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
-    /// The newest run of the name and seed of `prepared`, if that asks for it, the run was killed or gave up, and it has a checkpoint. One
-    /// that gave up stays as it is where it has reached its goal all the same, or where the configuration differs from its own in what may
-    /// not be changed: its user has mended something.
+    /// The newest run of the name and seed of `prepared`, if that asks for it, the run was killed, was terminated or gave up, and it has a
+    /// checkpoint. One that noted an end stays as it is where it has reached its goal all the same, or where the configuration differs from
+    /// its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
-    /// Its newest checkpoint is damaged.
+    /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
     pub(super) fn of_a_broken_run(prepared: &Prepared, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
         let config = &prepared.loaded.config;
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
-        let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config)).pop() else { return Ok(None) };
-        let record = RunFolder::open(&newest)?.record()?;
-        if let Some(finished) = record.finished.as_ref().filter(|_| record.has_come_to_its_end()) {
-            // To go on beyond a limit takes an option that depends on the limit, and not every end leaves a checkpoint.
-            say(&format!(
-                "{} has ended ({}): a new run begins; `shoal inspect {}` shows what that one reached and, if it left a checkpoint, how to \
-                 go on with it",
-                newest.display(),
-                finished.headline(),
-                word(&newest)
-            ));
-            return Ok(None);
+        let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config))?.pop() else { return Ok(None) };
+        // A run that noted no end has left nothing to go on from, which is nothing to tell.
+        let begin_anew = |record: &RunRecord, why: &str| {
+            if let Some(finished) = &record.finished {
+                // To go on beyond a limit takes an option that depends on the limit, and not every end leaves a checkpoint.
+                say(&format!(
+                    "{} has ended ({}){why}: a new run begins; `shoal inspect {}` shows what that one reached and, if it left a \
+                     checkpoint, how to go on with it",
+                    newest.display(),
+                    finished.headline(),
+                    word(&newest)
+                ));
+            }
+            Ok(None)
+        };
+        let folder = RunFolder::open(&newest)?;
+        let record = folder.record()?;
+        if record.has_come_to_its_end() {
+            return begin_anew(&record, "");
         }
-        // It was found in the folder of runs, however the path of that is spelled.
-        let fits = |found: &Self| Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
-        match Self::find(&newest, None, say) {
+        let found = match Self::find(&newest, None, say) {
             // A scheduler may have repeated its command too early.
             Err(ResumeError::Running { folder, pid }) => {
                 say(&format!(
                     "{} is under way (process {pid}), so this is a new run beside it; `kill {pid}` stops that one",
                     folder.display()
                 ));
-                Ok(None)
+                return Ok(None);
             }
-            // Nothing is left of it.
-            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => Ok(None),
-            // It has come to its end meanwhile, or reached its goal while it gave up.
-            Ok(found) if found.folder.record()?.has_come_to_its_end() || found.goal_reached(config)?.is_some() => Ok(None),
-            Ok(found) if found.folder.record()?.finished.is_some() && !fits(&found)? => {
-                say(&format!("{} gave up, and another configuration cannot go on with it: a new run begins", newest.display()));
-                Ok(None)
+            Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => {
+                return begin_anew(&folder.record()?, "");
             }
-            found => found.map(Some),
+            found => found?,
+        };
+        // It may have been waited for.
+        let record = found.folder.record()?;
+        if record.has_come_to_its_end() {
+            return begin_anew(&record, "");
         }
+        if found.goal_reached(config)?.is_some() {
+            return begin_anew(&record, ", after it had reached its goal");
+        }
+        // It was found in the folder of runs, however the path of that is spelled.
+        let fits = || Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
+        if record.finished.is_some() && !fits()? {
+            return begin_anew(&record, ", and another configuration cannot go on with it");
+        }
+        Ok(Some(found))
     }
 
     /// The configuration that the run goes on with, and the changes in `overrides`.
@@ -176,11 +190,9 @@ impl Resumption {
     }
 
     /// Whether the run goes on from its newest checkpoint, and not from an older one that was named.
-    fn is_of_the_end(&self) -> bool {
-        Checkpoints::new(self.folder.checkpoints())
-            .list()
-            .last()
-            .is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name())
+    fn is_of_the_end(&self) -> Result<bool, CheckpointError> {
+        let checkpoints = Checkpoints::new(self.folder.checkpoints()).list()?;
+        Ok(checkpoints.last().is_some_and(|newest| newest.file_name() == self.checkpoint.path().file_name()))
     }
 
     /// Refuse a configuration, and sizes, with which the run cannot go on.
@@ -241,7 +253,7 @@ impl Resumption {
     /// The goal of `config`, if the run reached that before the checkpoint was written.
     fn goal_reached(&self, config: &Config) -> Result<Option<f64>, ResumeError> {
         let goal = self.folder.record()?.reached().and_then(|reached| reached.goal_of(&config.run));
-        Ok(goal.filter(|_| self.is_of_the_end()))
+        Ok(if self.is_of_the_end()? { goal } else { None })
     }
 
     /// Refuse a run that has reached its goal, or come to a limit of `config`: a killed run only if it did not go by that limit before.

@@ -24,9 +24,14 @@ impl<'a> Wait<'a> {
         Self { deadline: Instant::now() + PATIENCE, has_said: false, say }
     }
 
+    /// Whether it has taken too long.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
     /// Wait for a moment. `what` is waited for is said the first time.
     fn rest(&mut self, folder: &RunFolder, what: &str) -> Result<(), ResumeError> {
-        if Instant::now() >= self.deadline {
+        if self.is_over() {
             return Err(ResumeError::Taken { folder: folder.path().into() });
         }
         if !std::mem::replace(&mut self.has_said, true) {
@@ -58,8 +63,8 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
     }
 }
 
-/// Take the folder of a run that has ended. Waits if the sentinel of its killed supervisor has not written yet what
-/// was there.
+/// Take the folder of a run that has ended. Waits if its supervisor is about to end it, or was killed and the sentinel
+/// has not written yet what was there.
 pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), ResumeError> {
     let mut wait = Wait::begin(say);
     let mut has_asked = false;
@@ -84,12 +89,14 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
             }
         }
         let record = folder.record()?;
-        if !record.has_lost_its_supervisor() {
+        let is_orphaned = record.has_lost_its_supervisor();
+        if !is_orphaned && (wait.is_over() || !record.is_ending()) {
             return Err(ResumeError::running(folder, &record));
         }
         let what = match kept {
             Some(_) => "it is kept in memory: waiting for it to be written to the disk",
-            None => "its supervisor was killed: waiting for what was there to be on the disk",
+            None if is_orphaned => "its supervisor was killed: waiting for what was there to be on the disk",
+            None => "it is about to end: waiting for what it has learned to be on the disk",
         };
         wait.rest(folder, what)?;
     }

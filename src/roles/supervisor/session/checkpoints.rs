@@ -24,6 +24,9 @@ use crate::telemetry::StopReason;
 /// Time between two attempts to write the last checkpoint on a disk that does not take it.
 const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
+/// How the causes begin for which there is no checkpoint: those for which other files are missing may be known already.
+const NO_CHECKPOINT: &str = "no checkpoint: ";
+
 /// What is particular to one checkpoint.
 #[derive(Clone, Copy)]
 struct Terms {
@@ -86,8 +89,12 @@ impl Session {
 
     fn report_checkpoint(&mut self, ended: &Result<Written, Failed>) {
         match ended {
-            Ok(written) => self.sinks.event(&written.to_string()),
-            Err(Failed { cause, message, .. }) => self.sinks.trouble(cause.clone(), message),
+            Ok(written) => {
+                // The next that is missing is news, whatever the reason.
+                self.sinks.forget(NO_CHECKPOINT);
+                self.sinks.event(&written.to_string());
+            }
+            Err(Failed { cause, message, .. }) => self.sinks.trouble(format!("{NO_CHECKPOINT}{cause}"), message),
         }
         // The trainer goes on, whether there is a checkpoint or not. At the end of the run it does not go on, and a
         // checkpoint that has failed is tried once more.

@@ -46,9 +46,9 @@ impl Session {
         let is_orderly = death.ending.is_orderly();
         let has_done_all = exit.was_closing || is_orderly && !exit.is_own_fault;
         if exit.planned.role == Role::Synchronous && has_done_all {
-            // A stop signal may have come to this process alone, or to it first.
+            // A stop signal may have come to this process alone, or to it first: not that of Ctrl+C, which it ignores.
             let is_complete = self.segment.control().env_steps().load(Ordering::Relaxed) >= self.config().run.stop_env_steps;
-            self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Interrupted });
+            self.reason.get_or_insert(if is_complete { StopReason::StepLimit } else { StopReason::Terminated });
         }
         let was_dismissed = self.watched[index].take_dismissed();
         if self.reason.is_some() {

@@ -38,7 +38,10 @@ impl Session {
         let snapshot = self.snapshot();
         let outcome = match reason {
             _ if reason.is_failure() || !saved => RunOutcome::Failed,
-            StopReason::Interrupted => RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGINT as u32) },
+            StopReason::Interrupted | StopReason::Terminated => {
+                // Without one here, SIGTERM has come to the synchronous trainer alone.
+                RunOutcome::Interrupted { signal: system::stop_signal().unwrap_or(Signal::SIGTERM as u32) }
+            }
             _ => RunOutcome::Completed,
         };
         let folder = self.folder().clone();

@@ -220,8 +220,8 @@ impl Session {
     fn check_whether_to_stop(&mut self) {
         let config = self.config();
         let env_steps = self.segment.control().env_steps().load(crate::sync::Ordering::Relaxed);
-        let found = if system::stop_requested() {
-            Some(StopReason::Interrupted)
+        let found = if let Some(signal) = system::stop_signal() {
+            Some(StopReason::of_signal(signal))
         } else if !config.is_synchronous() && env_steps >= config.run.stop_env_steps {
             Some(StopReason::StepLimit)
         } else if config.run.stop_wall_s.is_some_and(|limit| self.observer.wall_s() >= limit) {

@@ -1,0 +1,96 @@
+//! The command that began a run is given again and, where `run.resume` is "auto", goes on with it, or begins a new one. Driven as real
+//! binaries.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+
+use crate::support::programs::{self, number, said, start};
+
+const AUTO: [&str; 2] = ["run.resume=auto", "checkpoint.interval_s=0.3"];
+
+fn folders_in(runs: &Path) -> usize {
+    let entries = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.join("run.json").is_file() && !path.is_symlink()).count()
+}
+
+#[test]
+fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_begins_another_beside_one_that_goes_on() {
+    let mut run = start(&AUTO);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let runs = run.folder.path().join("runs");
+    let changed = [programs::SMALL, &AUTO, &["algorithm.gamma=0.5"]].concat();
+    let refused = said(&programs::command(run.folder.path(), &changed).output().unwrap());
+    assert!(refused.contains("another algorithm.gamma: ") && refused.contains("run.resume=never, or another run.name"), "{refused}");
+    let place = run.folder.path().to_path_buf();
+    let plan_in = |folder: &str| {
+        let change = format!("run.folder={folder:?}");
+        let changed = [programs::SMALL, &AUTO, &[change.as_str()]].concat();
+        said(&programs::command(&place, &changed).arg("--check").output().unwrap())
+    };
+    let (spelled, moved) = (format!("{}/", runs.display()), run.folder.path().join("moved"));
+    assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
+    std::fs::rename(&runs, &moved).unwrap();
+    let plan = plan_in(&moved.display().to_string());
+    std::fs::rename(&moved, &runs).unwrap();
+    assert!(plan.contains("goes on from checkpoint"), "{plan}");
+    run.start_again(&AUTO);
+    run.wait_for_log("goes on from checkpoint");
+    assert_eq!(folders_in(&runs), 1);
+    let beside = plan_in(&spelled);
+    let told = format!("is under way (process {}), so this is a new run beside it", run.pid());
+    assert!(beside.contains(&told) && beside.contains("a new one begins"), "{beside}");
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_run_whose_checkpoints_cannot_be_listed_is_no_reason_to_begin_another() {
+    let mut run = start(&AUTO);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let checkpoints = run.run_folder().join("checkpoints");
+    std::fs::rename(&checkpoints, run.folder.path().join("aside")).unwrap();
+    // What is no folder cannot be listed, whoever asks.
+    std::fs::write(&checkpoints, "").unwrap();
+    let refused = programs::command(run.folder.path(), &[programs::SMALL, &AUTO].concat()).arg("--check").output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("cannot list the checkpoints in"), "{}", said(&refused));
+}
+
+#[test]
+fn the_same_command_goes_on_with_a_run_that_was_terminated_and_not_with_one_that_was_interrupted() {
+    for signal in programs::stop_signals() {
+        let mut run = start(&AUTO);
+        run.wait_for("updates", |line| number(line, "updates") > 20);
+        run.end_by(signal);
+        let (runs, log_bytes) = (run.folder.path().join("runs"), run.log().len());
+        run.start_again(&AUTO);
+        if signal == Signal::SIGINT {
+            run.wait_until("a folder of its own", || folders_in(&runs) == 2);
+        } else {
+            run.wait_for_log_after(log_bytes, "goes on from checkpoint");
+            assert_eq!(folders_in(&runs), 1, "after {signal}");
+        }
+        run.end_by(Signal::SIGINT);
+    }
+}
+
+#[test]
+fn a_command_that_is_given_again_while_its_run_is_about_to_end_waits_for_that_and_goes_on() {
+    let mut run = start(&AUTO);
+    run.wait_for_log("checkpoint 000001");
+    // As long as somebody else has this lock, no checkpoint is written.
+    let lock = std::fs::File::open(run.run_folder().join("checkpoints/.lock")).unwrap();
+    lock.lock().unwrap();
+    run.signal(Signal::SIGTERM);
+    run.wait_until_left();
+    let mut again = programs::command(run.folder.path(), &[programs::SMALL, &AUTO].concat());
+    let mut again = again.arg("--check").spawn().unwrap();
+    let mut lines = BufReader::new(again.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("it is about to end: waiting")), "it has not waited");
+    drop(lock);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
+    let said: Vec<String> = lines.collect();
+    assert!(again.wait().unwrap().success() && said.iter().any(|line| line.contains("goes on from checkpoint")), "{said:?}");
+}
