@@ -34,8 +34,9 @@ fn play_a_guest() {
     let indices: Vec<i64> = (0..AT_ONCE as i64).map(|index| index % 64).collect();
     for round in 0u16.. {
         let errors = vec![1.0 + f32::from(round % 10); AT_ONCE];
-        let updated = replay.update(&indices, None, &errors, Stale::Ignore, Patience::new(None, &mut || true));
-        if updated.is_err() && !replay.is_empty() {
+        let update = || replay.update(&indices, None, &errors, Stale::Ignore, Patience::new(None, &mut || true));
+        if update().is_err() && !replay.is_empty() {
+            update().expect_err("the run has ended, and the second call of a guest succeeds");
             break;
         }
     }
@@ -175,6 +176,17 @@ fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended(
     drop(segment);
     run.signal(Signal::SIGKILL);
     assert!(guest.wait().unwrap().success(), "the guest was not told in good order that the run has ended");
+}
+
+#[test]
+fn each_call_of_a_guest_whose_supervisor_was_killed_says_that_the_run_has_ended() {
+    // Without checkpoints, so that no sentinel notes in the segment that the run is over.
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let mut guest = guest(&run);
+    assert_eq!(run.wait_for_process("guest"), guest.id());
+    run.signal(Signal::SIGKILL);
+    assert!(guest.wait().unwrap().success(), "the guest was told once alone that the run has ended");
 }
 
 /// Gives this process a place in a run, while there is one.
