@@ -103,7 +103,7 @@ class Replay:
     inserted: int
     """Number of transitions that all processes have added."""
     sampled: int
-    """Number of transitions that all processes have drawn."""
+    """Number of transitions that all processes have drawn; those that guests of a run draw do not count."""
     saturated_priorities: int
     """Number of priorities, given by all processes, that exceeded the largest that the tree can hold and count as that.
 
@@ -156,6 +156,9 @@ class Replay:
         `RateLimitError`. Without a timeout it waits until it may draw, or until `stop`, `close` or the end of the run
         releases it with a `StoppedError`. After `stop` it may draw if there are the rate limiter's `min_size`
         transitions.
+
+        What a guest of a run draws takes nothing from the run's learners: it does not count, and only the minimum
+        holds it back.
         """
 
     def get(self, indices: ArrayLike) -> Batch:

@@ -222,6 +222,8 @@ impl Replay {
 
     /// Draw transitions with replacement: in proportion to their priorities, stratified, or else uniformly.
     ///
+    /// What a guest of a run draws takes nothing from the run's learners.
+    ///
     /// `EmptyError`: the replay is empty and has no rate limiter that lets the call wait. `RateLimitError`: the rate limiter, or another
     /// thread of this process, has held the call back for `timeout` seconds.
     #[pyo3(signature = (batch_size, *, beta = None, weights = true, out = None, timeout = None))]
@@ -464,7 +466,7 @@ impl Replay {
         Ok(self.held(py)?.inserted())
     }
 
-    /// Number of transitions that all processes have drawn.
+    /// Number of transitions that all processes have drawn; those that guests of a run draw do not count.
     #[getter]
     fn sampled(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.sampled())

@@ -8,7 +8,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::participant::Participant;
 use super::patience::Patience;
-use super::sharing::Sharing;
 use super::{ReplayError, ReplayHandle, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
 use crate::segment::processes::ProcessSlot;
@@ -53,6 +52,9 @@ impl ReplayHandle {
     /// Fill `rows` with transitions that are drawn. Returns the largest importance weight, by which the weights are
     /// not yet divided.
     ///
+    /// What a guest draws does not count, or it would take updates from the learners of the run: the ratio of the rate
+    /// limiter is theirs, and holds back no guest.
+    ///
     /// # Errors
     /// [`ReplayError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and if rows that were
     /// drawn kept changing or had lost a frame; [`ReplayError::RateLimited`] if the rate limiter allows nothing
@@ -78,7 +80,8 @@ impl ReplayHandle {
                 let Reading { participant, random, .. } = &mut *reading;
                 self.with_reader(participant, &mut patience, |replay, place| {
                     self.memory.sharing.tell_of_drawing(place);
-                    Ok(replay.sample_rows(rows, beta, random)?)
+                    let drawn = if self.is_guest() { replay.look(rows, beta, random) } else { replay.sample_rows(rows, beta, random) };
+                    Ok(drawn?)
                 })
             };
             match drawn {
@@ -201,8 +204,7 @@ impl ReplayHandle {
         work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, ReplayError>,
     ) -> Result<T, ReplayError> {
         // One place serves both sides of a guest, so only one side may be inside an operation.
-        let is_guest = matches!(self.memory.sharing, Sharing::Run { .. });
-        let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
+        let mut writing = if self.is_guest() { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
         let place = self.place(participant, patience)?;
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));
