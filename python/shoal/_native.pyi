@@ -202,7 +202,10 @@ class Replay:
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the replay to one file, atomically and with a checksum."""
+        """Write the replay to one file, atomically and with a checksum.
+
+        `OSError`: the system does not write it, or another process or thread clears the replay meanwhile.
+        """
 
     def stop(self) -> None:
         """Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.

@@ -349,6 +349,8 @@ impl Replay {
     }
 
     /// Write the replay to one file, atomically and with a checksum.
+    ///
+    /// `OSError`: the system does not write it, or another process or thread clears the replay meanwhile.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let held = self.held(py)?;
         released(py, None, |_| held.save(&path))

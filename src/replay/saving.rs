@@ -123,6 +123,15 @@ impl ReplayView<'_> {
             frames: count(control.claimed_frames()),
         }
     }
+
+    /// Whether the replay is being emptied, or was after it had the counts `earlier`: nothing else lowers a count. An
+    /// emptying is missed if by now all counts are as high as before.
+    pub fn was_emptied_since(&self, earlier: &Counts) -> bool {
+        // Acquire: whoever has emptied the replay had reset the counts before.
+        let is_being_emptied = self.control.clearing().load(Ordering::Acquire) != 0;
+        let four = |counts: &Counts| [counts.claimed, counts.inserted, counts.sampled, counts.largest_priority];
+        is_being_emptied || four(&self.counts()).into_iter().zip(four(earlier)).any(|(now, before)| now < before)
+    }
 }
 
 /// A replay that nobody else uses yet, to be filled with what was saved.
