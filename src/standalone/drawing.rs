@@ -57,9 +57,9 @@ impl ReplayHandle {
     ///
     /// # Errors
     /// [`ReplayError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and if rows that were
-    /// drawn kept changing or had lost a frame; [`ReplayError::RateLimited`] if the rate limiter allows nothing
-    /// within `patience`; [`ReplayError::Full`] if all places are taken; and whatever else keeps the process from
-    /// taking part.
+    /// drawn kept changing; [`ReplayError::FramesGone`] if most had lost a frame; [`ReplayError::RateLimited`] if the
+    /// rate limiter allows nothing within `patience`; [`ReplayError::Full`] if all places are taken; and whatever else
+    /// keeps the process from taking part.
     pub fn sample<C: AsMut<[u8]>>(
         &self,
         rows: &mut Rows<'_, C>,
@@ -87,6 +87,9 @@ impl ReplayHandle {
             match drawn {
                 // Another process has emptied the replay meanwhile, or is still doing so, behind the closed gate.
                 Err(ReplayError::Sample(SampleError::Empty)) if waits_for_rows => self.wait_at_gate(&mut patience)?,
+                Err(ReplayError::Sample(gone @ SampleError::FramesGone { .. })) => {
+                    return Err(ReplayError::FramesGone { gone, remedy: self.remedy_for_frames() });
+                }
                 drawn => return drawn,
             }
         }
@@ -166,7 +169,7 @@ impl ReplayHandle {
                 }
                 match replay.reader().read(slot, rows, row, &mut names) {
                     Ok(generation) => Some(Ok(generation)),
-                    Err(Unreadable::FrameGone(_)) => Some(Err(ReplayError::FrameGone { index: slot })),
+                    Err(Unreadable::FrameGone(_)) => Some(Err(ReplayError::FrameGone { index: slot, remedy: self.remedy_for_frames() })),
                     Err(Unreadable::Changing) => replay.store().word(slot).is_empty().then(|| Err(empty())),
                 }
             });
@@ -195,6 +198,11 @@ impl ReplayHandle {
             }
             Some(slots) => slots.iter().map(|&index| Ok(tree.raw_priority(self.slot(index)?).to_f64())).collect(),
         }
+    }
+
+    /// What helps against frames that are gone before the transitions that show them.
+    fn remedy_for_frames(&self) -> &'static str {
+        if self.is_guest() { "try again once the run has added others" } else { "raise frame_capacity, or lower capacity" }
     }
 
     pub(super) fn with_reader<T>(
