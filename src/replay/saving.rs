@@ -11,8 +11,8 @@ use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The part of a frame store that a walk over it leaps at most, beyond what was overwritten.
-const LONGEST_LEAP: u64 = 16;
+/// A walk over frames leaps at most this part of their store beyond what was overwritten.
+const LEAPS_PER_STORE: u64 = 16;
 
 /// What is saved of a slot beside its words: a transition's, with its priority, or a frame's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,10 +99,10 @@ impl ReplayView<'_> {
         // longer, and blocks with them: between two frames of a transition are those of all other environments.
         let (mut place, mut lead) = (0, 1);
         let slots = std::iter::from_fn(|| {
-            let overwritten = frames.written() - first;
+            let overwritten = frames.written().saturating_sub(first);
             if place < overwritten {
                 place = overwritten + lead;
-                lead = (2 * lead).min(capacity / LONGEST_LEAP);
+                lead = (2 * lead).min(capacity / LEAPS_PER_STORE);
             }
             let slot = (place < capacity).then(|| frames.slots.slot_of(first + place));
             place += 1;
