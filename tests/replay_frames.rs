@@ -2,10 +2,16 @@
 //! been overwritten is drawn no more.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use shoal::replay::{Batch, Element, Field, Priority, Replay, SampleError, Sampler, Schema, StagingArea, Target, repair};
+use serde_json::Value;
+use shoal::checkpoint::{Checkpoints, Content, Filled, ReplayFile, RowsIn, RunCheckpoint, write_replay};
+use shoal::replay::{
+    Batch, Element, Field, Priority, Replay, ReplayView, SampleError, Sampler, Schema, StagingArea, Target, ZeroPriority, repair,
+};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
 use shoal::segment::{Layout, Region, Segment, SegmentSizes};
@@ -72,6 +78,11 @@ fn fill<'s>(replay: &mut Replay<'s>, segment: &'s Segment, rows: usize) {
     (0..rows).for_each(|number| insert(replay, area(segment, 0), &names, number));
 }
 
+/// Write so many new frames, over the oldest of the ring once it is full.
+fn overwrite(replay: &Replay<'_>, frames: usize) {
+    (0..frames).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
+}
+
 fn assert_shows_its_frames(batch: &Batch) -> BTreeSet<usize> {
     let (now, next) = (batch.column(0).as_u8(), batch.column(2).as_u8());
     let mut numbers = BTreeSet::new();
@@ -110,7 +121,7 @@ fn a_transition_whose_frame_was_overwritten_is_drawn_no_more_and_leaves_the_tree
     fill(&mut replay, &segment, 64);
     let before = replay.tree().expect("a tree").total();
     // The ring holds 80 frames, 67 are there: 23 more overwrite the ten oldest.
-    (0..23).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
+    overwrite(&replay, 23);
     let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(2));
     for _ in 0..50 {
         replay.sample(&mut batch, 0.4, &mut random).expect("others are there");
@@ -130,7 +141,7 @@ fn a_uniform_replay_with_far_too_few_frames_says_so() {
     let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(4));
     let error = drawn.expect_err("five transitions have their frames");
     assert!(matches!(error, SampleError::FramesGone { .. }), "{error}");
-    assert!(error.to_string().ends_with("raise frame_capacity, or lower capacity"), "{error}");
+    assert!(error.to_string().ends_with("most in the replay have lost a frame"), "{error}");
 }
 
 #[test]
@@ -138,7 +149,7 @@ fn a_prioritized_replay_whose_every_transition_has_lost_a_frame_says_so() {
     let segment = segment(64, 80, 16);
     let mut replay = join(&segment, 0);
     fill(&mut replay, &segment, 64);
-    (0..80).for_each(|step| _ = replay.write_frame(&frame(1_000 + step)));
+    overwrite(&replay, 80);
     let drawn = replay.sample(&mut Batch::new(&schema(), 64), 0.4, &mut Pcg64Mcg::seed_from_u64(5));
     let error = drawn.expect_err("no transition has its frames");
     assert_eq!(replay.tree().expect("a tree").total(), 0, "all have left the tree");
@@ -150,7 +161,7 @@ fn who_only_reads_changes_no_priority_and_who_writes_priorities_back_removes_wha
     let segment = segment(64, 80, 16);
     let mut writer = join(&segment, 0);
     fill(&mut writer, &segment, 64);
-    (0..23).for_each(|step| _ = writer.write_frame(&frame(1_000 + step)));
+    overwrite(&writer, 23);
     let before = writer.tree().expect("a tree").total();
     let tree = || segment.words(Region::Tree).iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<u64>>();
     // A learner's thread that draws ahead reads in this way, while another thread announces the process's operations.
@@ -187,4 +198,97 @@ fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
     let frames = replay.frames().expect("frames");
     assert!(names[4..].iter().all(|&name| frames.holds(name)));
     assert!(names[..4].iter().all(|&name| !frames.holds(name)), "a name holds until its slot is written again");
+}
+
+#[test]
+fn whoever_reads_frames_more_slowly_than_they_are_overwritten_finds_long_blocks_of_old_ones() {
+    const FRAMES: usize = 4_096;
+    let segment = segment(FRAMES, FRAMES, 16);
+    let replay = join(&segment, 0);
+    (0..FRAMES).for_each(|step| _ = replay.write_frame(&frame(step)));
+    let mut old = Vec::new();
+    let walked: Result<(), ()> = ReplayView::new(&segment, schema()).for_each_frame(|record, _| {
+        overwrite(&replay, 2);
+        old.extend((record.generation == 1).then_some(record.slot));
+        Ok(())
+    });
+    assert_eq!(walked, Ok(()));
+    // A transition shows as many frames in a row.
+    let whole = old.windows(STACK + 1).filter(|frames| frames[STACK] - frames[0] == STACK as u64).count();
+    assert!(whole > FRAMES / 3, "{whole} transitions of {FRAMES} have their frames");
+}
+
+/// Put the replay of one segment into another by a file, in whose writing `meanwhile` comes between transitions and frames.
+fn save_and_load(from: &Segment, into: &Segment, meanwhile: impl FnOnce()) -> Filled {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let between = || {
+        meanwhile();
+        Ok(())
+    };
+    let replay = ReplayView::new(from, schema());
+    write_replay(&replay, ZeroPriority::Unfinished, String::new(), file.as_file(), between).expect("room on the disk");
+    ReplayFile::open(file.path()).expect("a whole file").fill(into, schema()).expect("a file of this replay")
+}
+
+#[test]
+fn a_transition_that_lost_a_frame_while_it_was_saved_is_not_drawn_once_it_is_loaded() {
+    for fanout in [0, 16] {
+        let [saved, loaded] = [(); 2].map(|()| segment(64, 80, fanout));
+        let mut replay = join(&saved, 0);
+        fill(&mut replay, &saved, 64);
+        let before = replay.tree().map(|tree| tree.total());
+        let filled = save_and_load(&saved, &loaded, || overwrite(&replay, 23));
+        assert_eq!(filled, Filled { transitions: 64, without_frames: 10 });
+        let mut replay = join(&loaded, 0);
+        let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(6));
+        assert_eq!(replay.tree().map(|tree| tree.total()), before.map(|before| before / 64 * 54), "ten priorities are gone");
+        replay.sample(&mut batch, 0.4, &mut random).expect("others are there");
+        assert!(assert_shows_its_frames(&batch).iter().all(|&number| number >= 10), "frames that are gone");
+    }
+}
+
+#[test]
+fn a_replay_whose_every_transition_lost_a_frame_while_it_was_saved_is_empty_once_it_is_loaded() {
+    for fanout in [0, 16] {
+        let [saved, loaded] = [(); 2].map(|()| segment(64, 80, fanout));
+        let mut replay = join(&saved, 0);
+        fill(&mut replay, &saved, 64);
+        let filled = save_and_load(&saved, &loaded, || overwrite(&replay, 80));
+        assert!(filled.is_nothing(), "{filled:?}");
+        let mut replay = join(&loaded, 0);
+        let (mut batch, mut random) = (Batch::new(&schema(), 64), Pcg64Mcg::seed_from_u64(7));
+        assert_eq!(replay.sample(&mut batch, 0.4, &mut random), Err(SampleError::Empty));
+        fill(&mut replay, &loaded, 64);
+        replay.sample(&mut batch, 0.4, &mut random).expect("it was filled again");
+        assert_shows_its_frames(&batch);
+    }
+}
+
+#[test]
+fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
+    let [run, resumed] = [(); 2].map(|()| segment(64, 80, 16));
+    let mut replay = join(&run, 0);
+    fill(&mut replay, &run, 64);
+    let memory = |_: Duration| {
+        overwrite(&replay, 80);
+        Value::Null
+    };
+    let content = Content {
+        segment: &run,
+        schema: schema(),
+        zero: ZeroPriority::Unfinished,
+        incarnation: None,
+        with_replay: true,
+        longest_rest: Duration::ZERO,
+        best_weights: Path::new("none"),
+        best_env_steps: None,
+        memory: &memory,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content).expect("a checkpoint");
+    let checkpoint = RunCheckpoint::open(&path).expect("a whole checkpoint");
+    let restored = checkpoint.restore(&resumed, &schema(), RowsIn::Checkpoint, |_, number, _| Some(number)).expect("it fits");
+    let told = restored.filled.loss().expect("something was lost");
+    assert!(told.starts_with("64 of 64 transitions") && told.ends_with("begins empty"), "{told}");
+    assert_eq!(resumed.control().inserted().load(Ordering::Relaxed), 0);
 }

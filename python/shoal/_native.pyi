@@ -130,7 +130,7 @@ class Replay:
 
     @property
     def sampled(self) -> int:
-        """Number of transitions that all processes have drawn."""
+        """Number of transitions that all processes have drawn; those that guests of a run draw do not count."""
 
     @property
     def saturated_priorities(self) -> int:
@@ -187,6 +187,9 @@ class Replay:
         `RateLimitError`. Without a timeout it waits until it may draw, or until `stop`, `close` or the end of the run
         releases it with a `StoppedError`. After `stop` it may draw if there are the rate limiter's `min_size`
         transitions.
+
+        What a guest of a run draws takes nothing from the run's learners: it does not count, and only the minimum
+        holds it back.
         """
 
     def get(self, indices: ArrayLike) -> Batch:
@@ -230,7 +233,10 @@ class Replay:
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the replay to one file, atomically and with a checksum."""
+        """Write the replay to one file, atomically and with a checksum.
+
+        `OSError`: the system does not write it, or another process or thread clears the replay meanwhile.
+        """
 
     def stop(self) -> None:
         """Stop adding, in all processes: calls of `add` that wait, and later ones, raise `StoppedError`.

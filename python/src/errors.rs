@@ -22,7 +22,7 @@ pub(crate) fn exception(py: Python<'_>, error: &ReplayError) -> PyErr {
         | ReplayError::Priority { .. }
         | ReplayError::Segment(SegmentError::DescriptionTooLong { .. }) => PyValueError::new_err(text),
         ReplayError::Index { .. } | ReplayError::EmptySlot { .. } | ReplayError::FrameGone { .. } => PyIndexError::new_err(text),
-        ReplayError::Segment(SegmentError::NoRoom { .. }) => PyMemoryError::new_err(text),
+        ReplayError::Segment(SegmentError::NoRoom { .. } | SegmentError::NoMemory { .. }) => PyMemoryError::new_err(text),
         ReplayError::Segment(SegmentError::Open { .. }) | ReplayError::Gone { .. } => PyFileNotFoundError::new_err(text),
         ReplayError::Segment(SegmentError::Create { .. } | SegmentError::Refused { .. } | SegmentError::System { .. }) => {
             PyOSError::new_err(text)

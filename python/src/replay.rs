@@ -225,6 +225,8 @@ impl Replay {
 
     /// Draw transitions with replacement: in proportion to their priorities, stratified, or else uniformly.
     ///
+    /// What a guest of a run draws takes nothing from the run's learners.
+    ///
     /// `EmptyError`: the replay is empty and has no rate limiter that lets the call wait. `RateLimitError`: the rate limiter, or another
     /// thread of this process, has held the call back for `timeout` seconds.
     #[pyo3(signature = (batch_size, *, beta = None, weights = true, out = None, timeout = None))]
@@ -350,6 +352,8 @@ impl Replay {
     }
 
     /// Write the replay to one file, atomically and with a checksum.
+    ///
+    /// `OSError`: the system does not write it, or another process or thread clears the replay meanwhile.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let held = self.held(py)?;
         released(py, None, |_| held.save(&path))
@@ -467,7 +471,7 @@ impl Replay {
         Ok(self.held(py)?.inserted())
     }
 
-    /// Number of transitions that all processes have drawn.
+    /// Number of transitions that all processes have drawn; those that guests of a run draw do not count.
     #[getter]
     fn sampled(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.sampled())

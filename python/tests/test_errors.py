@@ -247,6 +247,7 @@ def test_a_missing_field_is_named(filled):
         ({"fields": {"x": (3.7, "float32")}}, r"field `x` has shape \(3.7,\)"),
         ({"fields": {"x": (None, "float32")}}, r"field `x` has shape \(None,\)"),
         ({"fields": {"x": shoal.Frames((4, 4.5))}}, r"field `x` has shape \(4, 4.5\)"),
+        ({"fields": {f"{number:0100}": "float32" for number in range(1000)}}, "give the replay fewer fields"),
         ({"frame_capacity": 100}, "frame_capacity"),
         ({"shared": True, "participants": 0}, "participants"),
         ({"shared": True, "participants": -1}, "participants is -1; it must be between 1 and 256"),
@@ -277,9 +278,10 @@ def test_values_in_another_byte_order_are_converted():
     assert replay.get(replay.add({"x": np.arange(3, dtype=">f4")}))["x"].tolist() == [[0.0, 1.0, 2.0]]
 
 
-def test_a_replay_larger_than_the_memory_is_refused():
-    with pytest.raises(MemoryError, match="no room for the segment"):
-        shoal.Replay(2**24, {"x": ((2**20,), "float64")}, shared=True)
+@pytest.mark.parametrize(("shared", "words"), [(True, "no room for the segment.*/dev/shm"), (False, "memory and swap")])
+def test_a_replay_larger_than_the_memory_is_refused(shared, words):
+    with pytest.raises(MemoryError, match=words):
+        shoal.Replay(2**24, {"x": ((2**20,), "float64")}, shared=shared)
 
 
 def test_a_closed_replay_says_so(filled):

@@ -61,6 +61,14 @@ def test_each_frame_is_stored_once():
         smaller.get([0])
 
 
+def test_a_replay_that_keeps_too_few_frames_to_draw_from_says_what_to_change():
+    replay = make(capacity=3000, frame_capacity=16, prioritized=False)
+    for row in episodes([3000]):
+        replay.add(row)
+    with pytest.raises(shoal.ReplayError, match="most in the replay have lost a frame; raise frame_capacity"):
+        replay.sample(256)
+
+
 def test_a_million_atari_transitions_take_about_seven_gigabytes():
     frames = shoal.Frames((84, 84), "uint8", 4)
     replay = shoal.Replay(

@@ -1,5 +1,7 @@
 """Adding, drawing and updating in one process."""
 
+import resource
+
 import numpy as np
 import pytest
 from transitions import FIELDS, assert_whole, numbered
@@ -147,6 +149,20 @@ def test_the_same_seed_draws_the_same():
         return replay.sample(32)["action"]
 
     np.testing.assert_array_equal(draw(), draw())
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+def test_clear_takes_no_memory_for_transitions_that_were_never_there():
+    replay = shoal.Replay(2**14, {"image": ((2**14,), "uint8")})
+    replay.add({"image": np.zeros((10, 2**14), np.uint8)})
+    before = resident_bytes()
+    replay.clear()
+    # A page of 4 KiB in each slot would be twice as much.
+    assert resident_bytes() - before < 2**25
 
 
 def test_clear_empties_the_replay_and_makes_old_batches_stale(replay):

@@ -46,6 +46,30 @@ pub enum ReplayFileError {
     },
 }
 
+/// What became of the transitions of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filled {
+    /// How many the file has.
+    pub transitions: u64,
+    /// How many of them have lost a frame, which other processes overwrote while the file was written.
+    pub without_frames: u64,
+}
+
+impl Filled {
+    /// Whether all have lost a frame: the replay is empty then.
+    pub fn is_nothing(&self) -> bool {
+        self.without_frames > 0 && self.without_frames == self.transitions
+    }
+
+    /// What was lost, for people.
+    pub fn loss(&self) -> Option<String> {
+        let Self { transitions, without_frames } = self;
+        let outcome = if self.is_nothing() { "the replay begins empty" } else { "those are not drawn" };
+        let lost = format!("{without_frames} of {transitions} transitions lost a frame to new ones while they were saved: {outcome}");
+        (*without_frames > 0).then_some(lost)
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Header {
     options_toml: String,
@@ -138,12 +162,13 @@ impl ReplayFile {
         &self.header.options_toml
     }
 
-    /// Put everything into the replay in `segment`, which nobody uses yet and whose rows follow `schema`.
+    /// Put everything into the replay in `segment`, which nobody uses yet and whose rows follow `schema`. A transition
+    /// that has lost a frame is there, and is never drawn.
     ///
     /// # Errors
     /// The file cannot be read to its end, or its rows or frames have another length than those of `segment`, or
     /// lie beyond its capacity.
-    pub fn fill(self, segment: &Segment, schema: Schema) -> Result<(), ReplayFileError> {
+    pub fn fill(self, segment: &Segment, schema: Schema) -> Result<Filled, ReplayFileError> {
         let Self { path, mut input, header } = self;
         let failed = |source| ReplayFileError::Read { path: path.clone(), source };
         let corrupt = |problem: &str| ReplayFileError::Corrupt { path: path.clone(), problem: problem.into() };
@@ -169,8 +194,11 @@ impl ReplayFile {
                 return Err(corrupt("a frame lies beyond the capacity"));
             }
         }
-        replay.put_counts(&header.counts);
-        Ok(())
+        let filled = Filled { transitions: header.transitions, without_frames: replay.give_up_incomplete() };
+        if !filled.is_nothing() {
+            replay.put_counts(&header.counts);
+        }
+        Ok(filled)
     }
 }
 

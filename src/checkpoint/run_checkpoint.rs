@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::CheckpointError;
 use super::paced::Paced;
-use super::replay_file::{self, ReplayFile};
+use super::replay_file::{self, Filled, ReplayFile};
 use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
@@ -324,7 +324,7 @@ impl RunCheckpoint {
 
     /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays
     /// a role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the
-    /// first slot. Returns the statistics that have no board in `segment`.
+    /// first slot. Of rows that have all lost a frame, none counts.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.
@@ -334,15 +334,18 @@ impl RunCheckpoint {
         schema: &Schema,
         rows: RowsIn,
         planned: impl Fn(Role, usize, usize) -> Option<usize>,
-    ) -> Result<Vec<SavedStatistics>, CheckpointError> {
+    ) -> Result<Restored, CheckpointError> {
         let mut state = self.state()?;
         check_fits(&state, segment, &self.path)?;
-        match rows {
-            RowsIn::Checkpoint if self.has_replay() => ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?,
-            RowsIn::Segment => {}
-            RowsIn::Checkpoint | RowsIn::Nothing => state.forget_rows(),
+        let filled = match rows {
+            RowsIn::Checkpoint if self.has_replay() => Some(ReplayFile::open(&self.path.join(REPLAY))?.fill(segment, schema.clone())?),
+            RowsIn::Segment => Some(Filled::default()),
+            RowsIn::Checkpoint | RowsIn::Nothing => None,
+        };
+        if filled.is_none_or(|filled| filled.is_nothing()) {
+            state.forget_rows();
         }
-        Ok(state.restore(segment, schema.clone(), planned))
+        Ok(Restored { filled: filled.unwrap_or_default(), without_board: state.restore(segment, schema.clone(), planned) })
     }
 
     /// What was learned, for runs that begin: what learners keep and publish, and what inputs are scaled with.
@@ -399,6 +402,15 @@ impl RunCheckpoint {
     pub fn has_replay(&self) -> bool {
         self.manifest.files.iter().any(|file| file.name == REPLAY)
     }
+}
+
+/// What became of a checkpoint that was put into a segment.
+#[derive(Debug)]
+pub struct Restored {
+    /// The rows that were read from it.
+    pub filled: Filled,
+    /// The statistics that have no board in the segment.
+    pub without_board: Vec<SavedStatistics>,
 }
 
 /// What a run had learned when a checkpoint of it was written, read from that.

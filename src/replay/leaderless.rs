@@ -134,7 +134,10 @@ pub fn clear(segment: &Segment, schema: &Schema) -> Result<(), InTheWay> {
 fn remove_everything(segment: &Segment) {
     let control = segment.control();
     let store = TransitionStore::of(segment);
-    (0..store.capacity()).for_each(|slot| store.empty(slot));
+    // Slots that nobody has claimed name nothing. They are left alone, since their memory may not be allocated before it
+    // is written.
+    let claimed = usize::try_from(control.claimed().load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+    (0..store.capacity()).take(claimed).for_each(|slot| store.empty(slot));
     if let Some(tree) = SumTree::of(segment) {
         tree.empty();
     }

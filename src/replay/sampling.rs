@@ -46,10 +46,7 @@ pub enum SampleError {
         rounds: usize,
     },
     /// Most rows that were drawn had lost a frame.
-    #[error(
-        "{missing} transitions could not be drawn in {rounds} rounds: most in the replay have lost a frame; raise frame_capacity, or lower \
-         capacity"
-    )]
+    #[error("{missing} transitions could not be drawn in {rounds} rounds: most in the replay have lost a frame")]
     FramesGone {
         /// Rows still missing.
         missing: usize,

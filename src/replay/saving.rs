@@ -1,6 +1,7 @@
 //! Reads the content of a replay row by row, and puts it back: what a saved replay is made of.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,9 @@ use super::store::{NOBODY, TransitionStore};
 use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
+
+/// A walk over frames leaps at most this part of their store beyond what was overwritten.
+const LEAPS_PER_STORE: u64 = 16;
 
 /// What is saved of a slot beside its words: a transition's, with its priority, or a frame's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +66,8 @@ impl ReplayView<'_> {
     /// The first error of `take`, which ends the walk.
     pub fn for_each_row<E>(&self, zero: ZeroPriority, mut take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
         // Oldest first, as other processes overwrite them.
-        for_each(self.store(), self.control.claimed(), self.schema().words(), |mut record, words| {
+        let slots = self.store().oldest_first(self.control.claimed().load(Ordering::Relaxed));
+        for_each(self.store(), slots, self.schema().words(), |mut record, words| {
             if let Some(tree) = self.tree() {
                 let slot = usize::try_from(record.slot).unwrap_or(usize::MAX);
                 record.priority = tree.priority(slot, record.generation).map_or(0, |priority| priority.0);
@@ -81,12 +86,29 @@ impl ReplayView<'_> {
         })
     }
 
-    /// Hand every whole frame to `take`, with its words.
+    /// Hand whole frames to `take`, with their words, the oldest first. If other processes overwrite them faster than
+    /// `take` takes them, the walk leaps ahead of them, again and again, and finds blocks of frames that are old. Without
+    /// leaps it would find new ones alone, which no row names that was read before.
     ///
     /// # Errors
     /// As [`Self::for_each_row`].
     pub fn for_each_frame<E>(&self, take: impl FnMut(Record, &[u64]) -> Result<(), E>) -> Result<(), E> {
-        self.frames().map_or(Ok(()), |frames| for_each(frames.slots, self.control.claimed_frames(), frames.slots.row(0).len(), take))
+        let Some(frames) = self.frames() else { return Ok(()) };
+        let (first, capacity) = (frames.written(), frames.capacity() as u64);
+        // How far from the first slot the next one is, and how far ahead of the others the next leap goes. Leaps get
+        // longer, and blocks with them: between two frames of a transition are those of all other environments.
+        let (mut place, mut lead) = (0, 1);
+        let slots = std::iter::from_fn(|| {
+            let overwritten = frames.written().saturating_sub(first);
+            if place < overwritten {
+                place = overwritten + lead;
+                lead = (2 * lead).min(capacity / LEAPS_PER_STORE);
+            }
+            let slot = (place < capacity).then(|| frames.slots.slot_of(first + place));
+            place += 1;
+            slot
+        });
+        for_each(frames.slots, slots, frames.slots.row(0).len(), take)
     }
 
     /// The counts.
@@ -100,6 +122,15 @@ impl ReplayView<'_> {
             largest_priority: count(control.largest_priority()),
             frames: count(control.claimed_frames()),
         }
+    }
+
+    /// Whether the replay is being emptied, or was after it had the counts `earlier`: nothing else lowers a count. An
+    /// emptying is missed if by now all counts are as high as before.
+    pub fn was_emptied_since(&self, earlier: &Counts) -> bool {
+        // Acquire: whoever has emptied the replay had reset the counts before.
+        let is_being_emptied = self.control.clearing().load(Ordering::Acquire) != 0;
+        let four = |counts: &Counts| [counts.claimed, counts.inserted, counts.sampled, counts.largest_priority];
+        is_being_emptied || four(&self.counts()).into_iter().zip(four(earlier)).any(|(now, before)| now < before)
     }
 }
 
@@ -135,6 +166,37 @@ impl<'a> Restoring<'a> {
     /// Put a frame back. `false` if this replay has no such slot.
     pub fn put_frame(&self, record: &Record, words: &[u64]) -> bool {
         self.frames.as_ref().is_some_and(|frames| frames.put(record, words))
+    }
+
+    /// Once all frames are back, look for transitions that have lost one: frames are saved behind transitions, and other
+    /// processes may have overwritten some meanwhile. Such a transition can never be drawn, and its priority becomes 0.
+    /// Returns how many there are. If no transition has all its frames, the replay is emptied: no counts are to be put
+    /// back then.
+    pub fn give_up_incomplete(&self) -> u64 {
+        let Self { view, transitions, frames: Some(_) } = self else { return 0 };
+        let filled = 0..usize::try_from(transitions.filled.get()).unwrap_or(usize::MAX);
+        let mut lost = 0;
+        let looked: Result<(), Infallible> = for_each(transitions.slots, filled.clone(), view.schema().words(), |record, words| {
+            if view.reader().has_its_frames(words) {
+                return Ok(());
+            }
+            lost += 1;
+            // The leaf of a row that was taken stays without an owner.
+            if let (Some(tree), Ok(slot)) = (view.tree(), usize::try_from(record.slot))
+                && view.leaf_tag(slot).is_some()
+            {
+                tree.place(slot, record.generation, 0);
+            }
+            Ok(())
+        });
+        let Ok(()) = looked;
+        if lost == transitions.placed.get() {
+            filled.for_each(|slot| transitions.slots.empty(slot));
+            if let Some(tree) = view.tree() {
+                tree.empty();
+            }
+        }
+        lost
     }
 
     /// Put the counts back and compute the sums of the tree.
@@ -205,19 +267,19 @@ impl<'a> Refilled<'a> {
     }
 }
 
-/// Hand every whole slot to `take`, beginning with the slot that is written next, as `claimed` says.
+/// Hand every whole slot of `store` to `take`, in the order of `slots`.
 fn for_each<E>(
-    slots: TransitionStore<'_>,
-    claimed: &AtomicU64,
+    store: TransitionStore<'_>,
+    slots: impl Iterator<Item = usize>,
     words: usize,
     mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut row = vec![0; words];
-    for slot in slots.oldest_first(claimed.load(Ordering::Relaxed)) {
+    for slot in slots {
         let copy = |from: &[AtomicU64]| {
             row.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         };
-        if let Some(generation) = slots.read(slot, copy) {
+        if let Some(generation) = store.read(slot, copy) {
             take(Record { slot: slot as u64, generation, priority: 0 }, &row)?;
         }
     }

@@ -155,6 +155,19 @@ impl<'a> Replay<'a> {
         Ok(largest_weight)
     }
 
+    /// As [`Self::sample_rows`], without counting the samples: the rate limiter does not notice.
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
+    ///
+    /// # Panics
+    /// As [`Self::sample_rows`].
+    pub fn look<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
+        let largest_weight = self.draw(rows, beta, random)?;
+        self.hold.count(Counter::Sampled, rows.slots.len() as u64);
+        Ok(largest_weight)
+    }
+
     fn draw<C: AsMut<[u8]>>(&mut self, rows: &mut Rows<'_, C>, beta: f32, random: &mut impl Rng) -> Result<f32, SampleError> {
         let Self { hold, scratch: Scratch { insertion, drawing } } = self;
         hold.view.draw(drawing, rows, beta, random, |missing, vanished| {

@@ -10,6 +10,17 @@ const SPOILED: &str = "try again in a second, since a run that is adopted has it
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SegmentError {
+    /// There is no memory for what is this process's alone.
+    #[error(
+        "there is no memory for {needed_bytes} bytes ({source}): the machine has too little memory and swap, or a limit forbids it \
+         (ulimit -v, or vm.overcommit_memory = 2); ask for less, or raise the limit"
+    )]
+    NoMemory {
+        /// Bytes asked for.
+        needed_bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// There is no room for it, in shared memory or in this process.
     #[error(
         "there is no room for the segment of {needed_bytes} bytes ({source}); others may have taken it a moment ago: try again, ask for \
@@ -128,7 +139,10 @@ pub enum SegmentError {
         reason: String,
     },
     /// The description does not fit.
-    #[error("the run's description takes {length_bytes} bytes and {limit_bytes} are reserved; shorten the configuration")]
+    #[error(
+        "the description takes {length_bytes} bytes and {limit_bytes} are reserved; shorten the configuration of the run, or give the \
+         replay fewer fields"
+    )]
     DescriptionTooLong {
         /// Its length.
         length_bytes: usize,

@@ -83,13 +83,13 @@ impl Mapping {
     /// Memory of this process alone, on huge pages where the kernel has them. Its pages come when they are written
     /// first.
     pub(super) fn private(length_bytes: usize) -> Result<Self, SegmentError> {
-        let no_room = |error: Errno| SegmentError::NoRoom { needed_bytes: length_bytes, source: error.into() };
-        let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_room(Errno::EINVAL))?;
+        let no_memory = |error: Errno| SegmentError::NoMemory { needed_bytes: length_bytes, source: error.into() };
+        let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_memory(Errno::EINVAL))?;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M,
         // with memory of this process in place of the object: pages that cannot be had are refused here by the
         // kernel's accounting.
         let base = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE) };
-        let base = base.map_err(no_room)?;
+        let base = base.map_err(no_memory)?;
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
         let _ = unsafe { madvise(base, length_bytes, MmapAdvise::MADV_HUGEPAGE) };
         Ok(Self { base: base.cast(), length_bytes, name: String::new(), backing: Backing::own(), alive: Mutex::new(None) })

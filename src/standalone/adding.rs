@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::participant::Participant;
 use super::patience::Patience;
-use super::sharing::Sharing;
 use super::steps::Steps;
 use super::{Options, ReplayError, ReplayHandle, Sides, check_errors};
 use crate::replay::leaderless::InTheWay;
@@ -63,7 +62,7 @@ impl ReplayHandle {
         }
         check_errors(errors.unwrap_or_default())?;
         self.memory.check_open()?;
-        if matches!(self.memory.sharing, Sharing::Run { .. }) {
+        if self.is_guest() {
             self.check_numbers(columns)?;
         }
         let sides = self.sides();

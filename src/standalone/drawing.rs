@@ -8,7 +8,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::participant::Participant;
 use super::patience::Patience;
-use super::sharing::Sharing;
 use super::{ReplayError, ReplayHandle, check_errors};
 use crate::replay::{Priority, Replay, Rows, SampleError, Unreadable, power};
 use crate::segment::processes::ProcessSlot;
@@ -53,11 +52,14 @@ impl ReplayHandle {
     /// Fill `rows` with transitions that are drawn. Returns the largest importance weight, by which the weights are
     /// not yet divided.
     ///
+    /// What a guest draws does not count, or it would take updates from the learners of the run: the ratio of the rate
+    /// limiter is theirs, and holds back no guest.
+    ///
     /// # Errors
     /// [`ReplayError::Sample`] for an empty replay, unless there is a rate limiter to wait for, and if rows that were
-    /// drawn kept changing or had lost a frame; [`ReplayError::RateLimited`] if the rate limiter allows nothing
-    /// within `patience`; [`ReplayError::Full`] if all places are taken; and whatever else keeps the process from
-    /// taking part.
+    /// drawn kept changing; [`ReplayError::FramesGone`] if most had lost a frame; [`ReplayError::RateLimited`] if the
+    /// rate limiter allows nothing within `patience`; [`ReplayError::Full`] if all places are taken; and whatever else
+    /// keeps the process from taking part.
     pub fn sample<C: AsMut<[u8]>>(
         &self,
         rows: &mut Rows<'_, C>,
@@ -78,12 +80,16 @@ impl ReplayHandle {
                 let Reading { participant, random, .. } = &mut *reading;
                 self.with_reader(participant, &mut patience, |replay, place| {
                     self.memory.sharing.tell_of_drawing(place);
-                    Ok(replay.sample_rows(rows, beta, random)?)
+                    let drawn = if self.is_guest() { replay.look(rows, beta, random) } else { replay.sample_rows(rows, beta, random) };
+                    Ok(drawn?)
                 })
             };
             match drawn {
                 // Another process has emptied the replay meanwhile, or is still doing so, behind the closed gate.
                 Err(ReplayError::Sample(SampleError::Empty)) if waits_for_rows => self.wait_at_gate(&mut patience)?,
+                Err(ReplayError::Sample(gone @ SampleError::FramesGone { .. })) => {
+                    return Err(ReplayError::FramesGone { gone, remedy: self.remedy_for_frames() });
+                }
                 drawn => return drawn,
             }
         }
@@ -163,7 +169,7 @@ impl ReplayHandle {
                 }
                 match replay.reader().read(slot, rows, row, &mut names) {
                     Ok(generation) => Some(Ok(generation)),
-                    Err(Unreadable::FrameGone(_)) => Some(Err(ReplayError::FrameGone { index: slot })),
+                    Err(Unreadable::FrameGone(_)) => Some(Err(ReplayError::FrameGone { index: slot, remedy: self.remedy_for_frames() })),
                     Err(Unreadable::Changing) => replay.store().word(slot).is_empty().then(|| Err(empty())),
                 }
             });
@@ -194,6 +200,11 @@ impl ReplayHandle {
         }
     }
 
+    /// What helps against frames that are gone before the transitions that show them.
+    fn remedy_for_frames(&self) -> &'static str {
+        if self.is_guest() { "try again once the run has added others" } else { "raise frame_capacity, or lower capacity" }
+    }
+
     pub(super) fn with_reader<T>(
         &self,
         participant: &mut Participant,
@@ -201,8 +212,7 @@ impl ReplayHandle {
         work: impl FnOnce(&mut Replay<'_>, ProcessSlot<'_>) -> Result<T, ReplayError>,
     ) -> Result<T, ReplayError> {
         // One place serves both sides of a guest, so only one side may be inside an operation.
-        let is_guest = matches!(self.memory.sharing, Sharing::Run { .. });
-        let mut writing = if is_guest { Some(patience.lock(&self.sides().writing)?) } else { None };
+        let mut writing = if self.is_guest() { Some(patience.lock(&self.sides().writing)?) } else { None };
         let participant = writing.as_mut().map_or(participant, |writing| &mut writing.participant);
         let place = self.place(participant, patience)?;
         let mut replay = self.hold(place, std::mem::take(&mut participant.scratch));

@@ -81,6 +81,14 @@ pub enum ReplayError {
     /// Nothing can be drawn.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// Most transitions that were drawn had lost a frame.
+    #[error("{gone}; {remedy}")]
+    FramesGone {
+        /// How many, and in how many rounds.
+        gone: SampleError,
+        /// What helps.
+        remedy: &'static str,
+    },
     /// Nothing can be found in a tree without a replay.
     #[error("all leaves of the tree are zero: update some of them first")]
     AllZero,
@@ -107,10 +115,12 @@ pub enum ReplayError {
         inserted: u64,
     },
     /// A frame of the transition there has been overwritten.
-    #[error("the transition in slot {index} has lost a frame; raise frame_capacity, or lower capacity")]
+    #[error("the transition in slot {index} has lost a frame; {remedy}")]
     FrameGone {
         /// Which slot.
         index: usize,
+        /// What helps.
+        remedy: &'static str,
     },
     /// Overwritten meanwhile.
     #[error("{stale} of {all} transitions were overwritten since they were drawn, the first in slot {slot}; nothing was changed")]

@@ -11,14 +11,26 @@ impl ReplayHandle {
     /// Write everything to `path`, which is replaced only by a whole file.
     ///
     /// # Errors
-    /// [`ReplayError::OfARun`] for a guest; [`ReplayError::File`] if the system does not write it.
+    /// [`ReplayError::OfARun`] for a guest; [`ReplayError::File`] if the system does not write it, or if the replay is
+    /// emptied meanwhile.
     pub fn save(&self, path: &Path) -> Result<(), ReplayError> {
         self.not_of_a_run("saving it")?;
         self.repair();
-        let options = toml::to_string(&self.options).map_err(io::Error::other);
-        let written = options
-            .and_then(|options| replace_file(path, |file| write_replay(&self.view(), ZeroPriority::Unfinished, options, file, || Ok(()))));
-        written.map(drop).map_err(|source| ReplayError::File { action: "write", path: path.into(), source })
+        let written = replace_file(path, |file| self.write(file));
+        written.map_err(|source| ReplayError::File { action: "write", path: path.into(), source })
+    }
+
+    /// Write everything to `out`.
+    pub(super) fn write(&self, out: impl io::Write) -> io::Result<()> {
+        let options = toml::to_string(&self.options).map_err(io::Error::other)?;
+        let replay = self.view();
+        let before = replay.counts();
+        // The counts in the file are those of before the transitions.
+        let check = || match replay.was_emptied_since(&before) {
+            true => Err(io::Error::other("the replay was emptied while it was saved; save it again")),
+            false => Ok(()),
+        };
+        write_replay(&replay, ZeroPriority::Unfinished, options, out, check).map(drop)
     }
 
     /// The replay saved at `path`, with everything it had, private or `shared`.

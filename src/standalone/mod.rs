@@ -248,7 +248,7 @@ impl ReplayHandle {
         self.control().inserted().load(Ordering::Relaxed)
     }
 
-    /// Transitions ever drawn, by all processes.
+    /// Transitions ever drawn, by all processes but guests of a run.
     pub fn sampled(&self) -> u64 {
         self.control().sampled().load(Ordering::Relaxed)
     }
@@ -293,8 +293,7 @@ impl ReplayHandle {
 
     /// The error for a call that needs priorities, which a replay that draws uniformly lacks.
     pub fn not_prioritized(&self) -> ReplayError {
-        let is_guest = matches!(self.memory.sharing, Sharing::Run { .. });
-        let remedy = if is_guest { "start the run with replay.prioritized = true" } else { "make it with prioritized=True" };
+        let remedy = if self.is_guest() { "start the run with replay.prioritized = true" } else { "make it with prioritized=True" };
         ReplayError::NotPrioritized { remedy }
     }
 
@@ -333,6 +332,11 @@ impl ReplayHandle {
         }
     }
 
+    /// Whether the replay is a run's.
+    fn is_guest(&self) -> bool {
+        matches!(self.memory.sharing, Sharing::Run { .. })
+    }
+
     fn control(&self) -> Control<'_> {
         self.memory.segment.control()
     }
@@ -363,7 +367,7 @@ impl ReplayHandle {
     }
 
     fn not_of_a_run(&self, action: &'static str) -> Result<(), ReplayError> {
-        if let Sharing::Run { .. } = self.memory.sharing { Err(ReplayError::OfARun { action }) } else { Ok(()) }
+        if self.is_guest() { Err(ReplayError::OfARun { action }) } else { Ok(()) }
     }
 }
 

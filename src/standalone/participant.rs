@@ -57,8 +57,9 @@ impl Participant {
     ) -> Result<ProcessSlot<'a>, ReplayError> {
         let now = monotonic_ns();
         if now >= self.next_look_ns {
-            self.next_look_ns = now + LOOK_INTERVAL_NS;
+            // First, and again with every call once it fails: nothing else tells a guest of a run without checkpoints.
             memory.sharing.is_lost().map_or(Ok(()), Err)?;
+            self.next_look_ns = now + LOOK_INTERVAL_NS;
             memory.repair_after_the_dead();
         }
         self.repair(memory)?;

@@ -241,6 +241,34 @@ fn what_was_being_overwritten_while_a_replay_was_saved_gives_its_name_to_nothing
     assert_eq!(patience(|patience| loaded.update(&[0], Some(&[1]), &[9.0], Stale::Ignore, patience)).unwrap(), 1);
 }
 
+/// Empties a replay whenever it is given something to write.
+struct Emptying<'r>(&'r ReplayHandle);
+
+impl std::io::Write for Emptying<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        patience(|patience| self.0.clear(patience)).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_emptied_while_it_is_saved_becomes_no_file_with_the_counts_of_before() {
+    // More than is written at once.
+    let rows = 60_000;
+    let replay = ReplayHandle::create(Options { capacity: rows, ..replay(false).options().clone() }, false, Some(1)).unwrap();
+    add(&replay, &vec![0; 4 * rows], rows);
+    let error = replay.write(Emptying(&replay)).unwrap_err().to_string();
+    assert!(error.ends_with("save it again"), "{error}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    add(&replay, &[0; 4], 1);
+    replay.save(file.path()).unwrap();
+    assert_eq!(ReplayHandle::load(file.path(), false, None, Some(1)).unwrap().len(), 1);
+}
+
 #[test]
 fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -34,11 +34,13 @@ impl ReplayHandle {
         self.wait_patiently(patience, wait, look, || self.rate_limited())
     }
 
-    /// Wait until the rate limiter lets `count` transitions be drawn. Nobody inserts into a replay that was stopped, so
-    /// there its ratio holds nothing back: what is there can be drawn as often as the caller likes.
+    /// Wait until the rate limiter lets `count` transitions be drawn. Its ratio holds back no guest, whose samples do not
+    /// count. Nobody inserts into a replay that was stopped, so there its ratio holds nobody back: what is there can be
+    /// drawn as often as the caller likes.
     pub(super) fn wait_to_sample(&self, count: u64, patience: &mut Patience<'_>) -> Result<(), ReplayError> {
-        let waited = self.wait(patience, |idle| self.limiter.wait_to_sample(self.control(), count, idle), |_| None);
         let without_ratio = RateLimiter { samples_per_insert: None, ..self.limiter };
+        let limiter = if self.is_guest() { without_ratio } else { self.limiter };
+        let waited = self.wait(patience, |idle| limiter.wait_to_sample(self.control(), count, idle), |_| None);
         match waited {
             Err(ReplayError::Stopped) if without_ratio.may_sample(self.inserted(), 0, count) => Ok(()),
             waited => waited,

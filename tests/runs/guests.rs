@@ -13,13 +13,17 @@ use shoal::segment::processes::ProcessSlot;
 use shoal::standalone::{Patience, ReplayHandle, Stale};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{Supervised, Watchdog, kill, number, said, segments_of, start, start_preset, stop, told};
+use crate::support::programs::{
+    Supervised, Watchdog, kill, number, said, segments_of, start, start_preset, stop, stop_outside_of_operations, told,
+};
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
 /// Lets the process that plays a guest tell its importance exponent, behind [`TOLD`], and leave.
 const TELLS_BETA: &str = "SHOAL_TEST_TELLS_BETA";
 const TOLD: &str = "an importance exponent of ";
+/// Lets the process that plays a guest draw many batches, and leave.
+const DRAWS: &str = "SHOAL_TEST_DRAWS";
 /// Priorities that a guest sets at once: so many that it is inside the operation for most of its time.
 const AT_ONCE: usize = 16_384;
 
@@ -31,11 +35,20 @@ fn play_a_guest() {
     if std::env::var_os(TELLS_BETA).is_some() {
         return writeln!(std::io::stdout(), "{TOLD}{}", replay.beta()).unwrap();
     }
+    if std::env::var_os(DRAWS).is_some() {
+        let (mut batch, mut go_on) = (replay.batch(64), || true);
+        for _ in 0..1_000 {
+            let patience = Patience::new(Some(Duration::from_secs(10)), &mut go_on);
+            replay.sample(&mut batch.as_rows(), None, patience).unwrap_or_else(|error| panic!("{error}"));
+        }
+        return;
+    }
     let indices: Vec<i64> = (0..AT_ONCE as i64).map(|index| index % 64).collect();
     for round in 0u16.. {
         let errors = vec![1.0 + f32::from(round % 10); AT_ONCE];
-        let updated = replay.update(&indices, None, &errors, Stale::Ignore, Patience::new(None, &mut || true));
-        if updated.is_err() && !replay.is_empty() {
+        let update = || replay.update(&indices, None, &errors, Stale::Ignore, Patience::new(None, &mut || true));
+        if update().is_err() && !replay.is_empty() {
+            update().expect_err("the run has ended, and the second call of a guest succeeds");
             break;
         }
     }
@@ -83,6 +96,23 @@ fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
     let of_guest: f64 = said.split(TOLD).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
     let expected = after(earliest) - 1e-6..=after(env_steps()) + 1e-6;
     assert!(expected.contains(&of_guest), "{of_guest} is not in {expected:?}");
+    drop(segment);
+    run.end_by(Signal::SIGTERM);
+    run.assert_nothing_left();
+}
+
+#[test]
+fn what_a_guest_draws_is_taken_from_no_learner() {
+    let mut run = start(&["machine.hang_timeout_s=1000"]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let segment = run.segment();
+    let learner = run.wait_for_process("learner");
+    stop_outside_of_operations(slot_of(&segment, learner));
+    let sampled = || segment.control().sampled().load(Ordering::Relaxed);
+    let before = sampled();
+    told(&player(&run).env(DRAWS, "1").output().unwrap());
+    assert_eq!(sampled(), before, "what the learner may draw once it goes on has become less");
+    kill(learner, Signal::SIGCONT);
     drop(segment);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
@@ -175,6 +205,17 @@ fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended(
     drop(segment);
     run.signal(Signal::SIGKILL);
     assert!(guest.wait().unwrap().success(), "the guest was not told in good order that the run has ended");
+}
+
+#[test]
+fn each_call_of_a_guest_whose_supervisor_was_killed_says_that_the_run_has_ended() {
+    // Without checkpoints, so that no sentinel notes in the segment that the run is over.
+    let mut run = start(&[]);
+    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    let mut guest = guest(&run);
+    assert_eq!(run.wait_for_process("guest"), guest.id());
+    run.signal(Signal::SIGKILL);
+    assert!(guest.wait().unwrap().success(), "the guest was told once alone that the run has ended");
 }
 
 /// Gives this process a place in a run, while there is one.

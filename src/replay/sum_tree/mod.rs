@@ -138,9 +138,11 @@ impl<'a> SumTree<'a> {
         Self::tag_of(generation) == Self::UNOWNED_TAG
     }
 
-    /// Set every leaf and every sum to zero: no leaf has an owner then. Only while nobody updates.
+    /// Set every leaf and every sum to zero: no leaf has an owner then. Only while nobody updates. What is zero is not
+    /// written, since its memory may not be allocated before that.
     pub(super) fn empty(&self) {
-        self.levels.iter().flat_map(|level| level.iter()).for_each(|node| node.store(0, Ordering::Relaxed));
+        let nodes = self.levels.iter().flat_map(|level| level.iter());
+        nodes.filter(|node| node.load(Ordering::Relaxed) != 0).for_each(|node| node.store(0, Ordering::Relaxed));
     }
 
     /// Set a leaf alone. Only while nobody else uses the tree, and to be followed by [`Self::rebuild`].

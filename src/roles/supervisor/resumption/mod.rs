@@ -20,7 +20,7 @@ use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::{Algorithm, Statistics};
-use crate::checkpoint::{CheckpointError, Checkpoints, RowsIn, RunCheckpoint, SavedStatistics};
+use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, RunCheckpoint, SavedStatistics};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
@@ -341,17 +341,17 @@ impl Resumption {
         part_over(self.checkpoint.manifest().env_steps, config.run.stop_env_steps, self.supervisor_record.wall_s, config.run.stop_wall_s)
     }
 
-    /// Put what was saved into `segment`, which nobody uses yet.
-    pub(super) fn restore(&self, segment: &Segment, algorithm: &dyn Algorithm, plan: &Plan) -> Result<(), ResumeError> {
+    /// Put what was saved into `segment`, which nobody uses yet. Returns what became of its rows.
+    pub(super) fn restore(&self, segment: &Segment, algorithm: &dyn Algorithm, plan: &Plan) -> Result<Filled, ResumeError> {
         let slot_of = |role: Role, number: usize, slot: usize| match role {
             // Their places are anybody's; what they counted stays a line of its own.
             Role::AttachedActor => plan.attach_slots.contains(&slot).then_some(slot),
             _ => plan.processes.iter().find(|planned| planned.role == role && planned.number == number).map(|planned| planned.slot),
         };
         let restored = self.checkpoint.restore(segment, &algorithm.schema(), self.rows, slot_of);
-        let without_board = restored.map_err(|error| self.with_the_one_before(error))?;
+        let Restored { filled, without_board } = restored.map_err(|error| self.with_the_one_before(error))?;
         count_as_seen_by_the_first(&without_board, segment, algorithm.normalisation().length);
-        Ok(())
+        Ok(filled)
     }
 
     /// Make the best weights those of that moment where what came later is about to be repeated.

@@ -21,6 +21,7 @@ use super::super::watch::Watched;
 use super::super::{Prepared, SupervisorError};
 use super::Session;
 use super::upkeep::Upkeep;
+use crate::checkpoint::Filled;
 use crate::config::Config;
 use crate::machine::cores;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
@@ -99,7 +100,7 @@ impl Session {
         plan.set_run_folder(folder.path());
         console.print(plan.to_string().trim_end());
         let description = describe(&prepared, &folder);
-        let segment = origin.segment(&prepared, &plan, &description)?;
+        let (segment, filled) = origin.segment(&prepared, &plan, &description)?;
         // How an earlier life ended, and by what it went.
         let before = resumption.and_then(|_| folder.settings().ok());
         let allocated = Allocated { prepared: &prepared, plan: &plan, resumption, segment: &segment, description: &description };
@@ -109,6 +110,7 @@ impl Session {
         });
         let Open { checkpoints, announcement, sentinel, listener, observer, mut sinks } = open?;
         unused.0 = None;
+        filled.loss().iter().for_each(|loss| sinks.event(loss));
         // Only now, since the link is to lead to a run that could begin.
         if let Err(warning) = folder.become_latest() {
             sinks.event(&format!("warning: {warning}"));
@@ -222,7 +224,8 @@ impl<'a> Origin<'a> {
     }
 
     /// The memory of the run that `description` describes, new or kept, and in it all that the run begins from.
-    fn segment(self, prepared: &Prepared, plan: &Plan, description: &Description) -> Result<Segment, SupervisorError> {
+    /// Returns also what became of rows that were read.
+    fn segment(self, prepared: &Prepared, plan: &Plan, description: &Description) -> Result<(Segment, Filled), SupervisorError> {
         let huge_pages = prepared.loaded.config.machine.huge_pages;
         let create = || Segment::create(plan.layout.clone(), description, huge_pages);
         match self {
@@ -230,12 +233,12 @@ impl<'a> Origin<'a> {
                 let segment = create()?;
                 // Gone afterwards, or every process that is forked would have what was read.
                 point.map_or(Ok(()), |point| point.put_into(&segment, &prepared.loaded))?;
-                Ok(segment)
+                Ok((segment, Filled::default()))
             }
             Self::Earlier(resumption, kept) => {
                 let segment = kept.map_or_else(create, |kept| kept.take_over(description, huge_pages))?;
-                resumption.restore(&segment, prepared.algorithm(), plan)?;
-                Ok(segment)
+                let filled = resumption.restore(&segment, prepared.algorithm(), plan)?;
+                Ok((segment, filled))
             }
         }
     }
