@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
-use shoal::checkpoint::{Checkpoints, Content, Filled, ReplayFile, RowsIn, RunCheckpoint, write_replay};
+use shoal::checkpoint::{Checkpoints, Content, Filled, ReplayFile, Retention, RowsIn, RunCheckpoint, write_replay};
 use shoal::replay::{
     Batch, Element, Field, Priority, Replay, ReplayView, SampleError, Sampler, Schema, StagingArea, Target, ZeroPriority, repair,
 };
@@ -285,7 +285,8 @@ fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
         memory: &memory,
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content).expect("a checkpoint");
+    let retention = Retention { last: 1, best: false, every_steps: None };
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content, retention).expect("a checkpoint");
     let checkpoint = RunCheckpoint::open(&path).expect("a whole checkpoint");
     let restored = checkpoint.restore(&resumed, &schema(), RowsIn::Checkpoint, |_, number, _| Some(number)).expect("it fits");
     let told = restored.filled.loss().expect("something was lost");

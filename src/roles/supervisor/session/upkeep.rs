@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::super::products_limit::ProductsLimit;
+use super::super::products_peak::ProductsPeak;
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::{Session, SupervisorError};
@@ -63,7 +63,7 @@ impl Session {
     fn children(&self) -> impl Iterator<Item = Pid> {
         let living = self.watched.iter().filter_map(|watched| Some(watched.living.as_ref()?.pid));
         let writer = self.checkpoints.process();
-        let measuring = self.limit.as_ref().and_then(ProductsLimit::process);
+        let measuring = self.peak.as_ref().and_then(ProductsPeak::process);
         living.chain(writer).chain(measuring).chain(self.sentinel.as_ref().map(Sentinel::pid))
     }
 
