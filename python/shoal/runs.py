@@ -62,9 +62,9 @@ def start(
     _refuse_in_a_run()
     given = {key: value for key, value in (("seed", seed), ("name", name)) if value is not None}
     table = tables.get("run")
-    for key in given:
+    for key, value in given.items():
         if isinstance(table, Mapping) and key in table:
-            raise TypeError(f"{key}={given[key]!r} and run={{{key!r}: {table[key]!r}}} both set run.{key}: give one")
+            raise TypeError(f"{key}={value!r} and run={{{key!r}: {table[key]!r}}} both set run.{key}: give one")
     arguments, written = command_line(config, algorithm, tables)
     # In one word: a value that begins with a dash would be taken for an option.
     arguments += [f"--{key}={value}" for key, value in given.items()]
@@ -558,6 +558,11 @@ def _started(arguments):
         return process, process.stderr
     ours, theirs = pty.openpty()
     _fit(theirs)
-    process = subprocess.Popen(command, stderr=theirs, **settings)
-    os.close(theirs)
+    try:
+        process = subprocess.Popen(command, stderr=theirs, **settings)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
     return process, os.fdopen(ours, "rb", buffering=0)

@@ -166,7 +166,7 @@ impl Distribution {
                 let (mean_gradients, deviation_gradients) = gradient.split_at_mut(elements);
                 for element in 0..elements {
                     let (mean, deviation) = normal(outputs, element, elements);
-                    // Where the loss has no divergence, the exponential of the other's deviation is saved.
+                    // PPO has no divergence in its loss, and need not compute the exponential of the other's deviation.
                     let has_divergence = slopes.divergence != 0.0;
                     let (other_mean, other_deviation) = if has_divergence { normal(other, element, elements) } else { (mean, deviation) };
                     let variance = deviation * deviation;

@@ -51,7 +51,7 @@ pub enum ReplayFileError {
 pub struct Filled {
     /// How many the file has.
     pub transitions: u64,
-    /// How many of them have lost a frame, which other processes overwrote while the file was written.
+    /// How many of them have lost a frame, which other processes overwrote before or while the file was written.
     pub without_frames: u64,
 }
 
@@ -65,7 +65,7 @@ impl Filled {
     pub fn loss(&self) -> Option<String> {
         let Self { transitions, without_frames } = self;
         let outcome = if self.is_nothing() { "the replay begins empty" } else { "those are not drawn" };
-        let lost = format!("{without_frames} of {transitions} transitions lost a frame to new ones while they were saved: {outcome}");
+        let lost = format!("{without_frames} of {transitions} transitions have lost a frame to newer ones: {outcome}");
         (*without_frames > 0).then_some(lost)
     }
 }

@@ -141,7 +141,9 @@ fn remove_everything(segment: &Segment) {
     if let Some(tree) = SumTree::of(segment) {
         tree.empty();
     }
-    for count in [control.claimed(), control.inserted(), control.sampled(), control.largest_priority()] {
+    // Release: an emptying that begins again goes by `claimed`, so every slot was emptied before this store.
+    control.claimed().store(0, Ordering::Release);
+    for count in [control.inserted(), control.sampled(), control.largest_priority()] {
         count.store(0, Ordering::Relaxed);
     }
     if control.run_state() == RunState::Poisoned {

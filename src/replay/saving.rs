@@ -11,7 +11,7 @@ use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A walk over frames leaps at most this part of their store beyond what was overwritten.
+/// A walk over frames leaps beyond what was overwritten by their store divided by this, at most.
 const LEAPS_PER_STORE: u64 = 16;
 
 /// What is saved of a slot beside its words: a transition's, with its priority, or a frame's.

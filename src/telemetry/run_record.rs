@@ -13,7 +13,6 @@ use super::TelemetryError;
 use super::reached::Reached;
 use crate::machine::cores;
 use crate::machine::software::VERSION;
-use crate::segment::control::RunState;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, segment_name_prefix, system};
 
@@ -89,8 +88,7 @@ impl RunRecord {
 
     /// Whether the supervisor, which has not exited, is about to: it noted an end, or has told everybody to leave.
     pub fn is_ending(&self) -> bool {
-        let is_stopping =
-            |name: &String| Segment::attach_read_only(name).is_ok_and(|segment| segment.control().run_state() == RunState::Stopping);
+        let is_stopping = |name: &String| Segment::attach_read_only(name).is_ok_and(|segment| segment.control().run_state().is_over());
         self.finished.is_some() || self.segments().iter().any(is_stopping)
     }
 

@@ -270,9 +270,10 @@ pub(super) fn few_checkpoints_fit(config: &Config, bytes: u64, free: u64) -> Opt
     let needed = config.checkpoint.keep_last.max(2) as u64;
     let fit = free / bytes.max(1);
     (config.key_without_checkpoints().is_none() && fit < needed).then(|| {
+        let written = if fit == 0 { "none is written".to_owned() } else { format!("later ones are written only if it holds {needed}") };
         format!(
-            "checkpoints take up to {} each, and the disk of run.folder has room for {fit}: later ones are written only if it holds \
-             {needed} (checkpoint.keep_last, checkpoint.replay)",
+            "checkpoints take up to {} each, and the disk of run.folder has room for {fit}: {written} (checkpoint.keep_last, \
+             checkpoint.replay)",
             BinaryBytes(bytes)
         )
     })
@@ -505,6 +506,7 @@ mod tests {
         assert!(told.contains("up to 1.00 MiB each, and the disk of run.folder has room for 2: ") && told.contains("holds 3 ("), "{told}");
         config.checkpoint.keep_last = 1;
         assert!(few_checkpoints_fit(&config, 1 << 20, 2 << 20).is_none() && few_checkpoints_fit(&config, 1 << 20, 1 << 20).is_some());
+        assert!(few_checkpoints_fit(&config, 1 << 20, 100).unwrap().contains("has room for 0: none is written ("));
         config.checkpoint.interval_s = None;
         assert_eq!(few_checkpoints_fit(&config, 1 << 20, 0), None, "it writes none");
     }

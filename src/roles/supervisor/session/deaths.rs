@@ -246,7 +246,8 @@ impl Session {
 
     /// Recompute the sums of the tree if a repair made them without waiting for everybody to be outside of operations.
     pub(super) fn make_provisional_sums_exact(&mut self) {
-        if !self.provisional {
+        // One that was killed and is still there may be inside an operation for ever, and its end is repaired anyway.
+        if !self.provisional || self.is_anybody_dying() {
             return;
         }
         match rebuild_sums(&self.segment) {
@@ -267,6 +268,12 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Whether somebody is still there whom the supervisor has killed.
+    fn is_anybody_dying(&self) -> bool {
+        let mut living = self.watched.iter().filter_map(|watched| watched.living.as_ref());
+        living.any(|living| living.killed.is_some()) || self.attachments.actors().any(|actor| self.attachments.killed(actor).is_some())
     }
 
     /// Let nobody train on a tree that is known to be wrong, nor go on from it. Checkpoints have leaves without
