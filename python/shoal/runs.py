@@ -124,7 +124,7 @@ class Run:
                 state = f"ended: {reason}" if (reason := self.reason) else "killed"
         except OSError as error:
             # The folder may be gone, and notebooks and debuggers still show the run.
-            state = error.strerror
+            state = error.strerror or str(error)
         return f"<shoal.Run {self.folder} ({state})>"
 
     @property
