@@ -32,14 +32,12 @@ def peer(library, preset, seed, goal, every):
     """One run of a library with the settings of a preset, in the virtual environment."""
     import gymnasium
     import numpy
-    from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.noise import NormalActionNoise
-    from confirmation import EPISODES, Confirmation
+    from confirmation import EPISODES, UntilConfirmed
 
     config = tomllib.loads(Path(preset).read_text())
     environment = config["environment"]["id"].partition(":")[2] or config["environment"]["id"]
-    algorithm, learner, replay = config["algorithm"], config["learner"], config["replay"]
+    algorithm, learner, replay, evaluator = config["algorithm"], config["learner"], config["replay"], config["evaluator"]
     updates_per_step = replay["samples_per_insert"] / learner["batch_size"]
     assert updates_per_step == int(updates_per_step), "a library makes whole updates per step"
     extra = {}
@@ -53,25 +51,6 @@ def peer(library, preset, seed, goal, every):
         size = gymnasium.make(environment).action_space.shape[0]
         extra["action_noise"] = NormalActionNoise(numpy.zeros(size), algorithm["exploration_noise_std"] * numpy.ones(size))
 
-    class UntilReached(BaseCallback):
-        """Evaluates every `every` steps and ends the training when a confirmation succeeds; keeps the evaluations' time."""
-
-        def __init__(self):
-            super().__init__()
-            self.environment = gymnasium.make(environment)
-            self.evaluation_s = 0.0
-            self.next = replay["min_size"] + every
-            self.confirmation = Confirmation(environment, goal, config["evaluator"].get("confirm_episodes", EPISODES))
-
-        def _on_step(self):
-            if self.num_timesteps < self.next:
-                return True
-            self.next += every
-            started = time.perf_counter()
-            mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=config["evaluator"]["episodes"], warn=False)
-            self.evaluation_s += time.perf_counter() - started
-            return bool(mean < goal) or not self.confirmation(self.model)
-
     model = getattr(algorithms, algorithm["name"].upper())(
         "MlpPolicy", environment, seed=seed, batch_size=learner["batch_size"], buffer_size=replay["capacity"],
         learning_rate=learner["learning_rate"], gamma=algorithm["gamma"], tau=0.005, learning_starts=replay["min_size"], train_freq=1,
@@ -79,12 +58,15 @@ def peer(library, preset, seed, goal, every):
     )
     if library == "sbx":
         compile_updates(model, learner["batch_size"], int(updates_per_step))
-    until_reached = UntilReached()
+    until_confirmed = UntilConfirmed(
+        environment, goal, first=replay["min_size"] + every, every=every, episodes=evaluator["episodes"],
+        confirm_episodes=evaluator.get("confirm_episodes", EPISODES),
+    )
     started = time.perf_counter()
-    model.learn(config["run"]["stop_env_steps"], callback=until_reached)
+    model.learn(config["run"]["stop_env_steps"], callback=until_confirmed)
     total_s = time.perf_counter() - started
-    wall_s = total_s - until_reached.evaluation_s
-    confirmation = until_reached.confirmation
+    wall_s = total_s - until_confirmed.evaluation_s
+    confirmation = until_confirmed.confirmation
     print(json.dumps({
         "version": algorithms.__version__, "wall_s": wall_s, "training_s": wall_s - confirmation.spent_s, "env_steps": model.num_timesteps,
         "updates": model._n_updates, "confirmations": confirmation.attempts, "mean": confirmation.mean, "confirmed": confirmation.confirmed,
@@ -116,9 +98,7 @@ def compile_updates(model, batch_size, updates):
 def ours(arguments, preset, seed, goal):
     overrides = [f"run.seed={seed}", f"run.stop_eval_return={goal}", *arguments.set]
     with runs.Run(arguments.supervisor, preset, overrides) as run:
-        wall_s = run.wait(36_000)
-        last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
-    return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "confirmed": confirmed}
+        return run.outcome(36_000)
 
 
 def main():

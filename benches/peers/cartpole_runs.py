@@ -57,55 +57,29 @@ def peer(algorithm, seed, threads, most_steps):
     """One run of Stable-Baselines3, in the virtual environment."""
     import time
 
-    import gymnasium
     import torch
-    from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.evaluation import evaluate_policy
-    from confirmation import Confirmation
+    from confirmation import UntilConfirmed
 
     torch.set_num_threads(threads)
 
-    class UntilSolved(BaseCallback):
-        """Evaluates after every training phase (256 steps with both algorithms) and confirms weights that reached the goal.
-
-        The time of evaluations is kept here, that of confirmations in `confirmation`.
-        """
-
-        def __init__(self):
-            super().__init__()
-            self.environment = gymnasium.make("CartPole-v1")
-            self.evaluation_s = 0.0
-            self.last = 0
-            self.confirmation = Confirmation("CartPole-v1", GOAL)
-
-        def _on_step(self):
-            if self.num_timesteps < self.last + 256 or self.num_timesteps <= 1000:
-                return True
-            self.last = self.num_timesteps
-            started = time.perf_counter()
-            mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=EPISODES, deterministic=True, warn=False)
-            self.evaluation_s += time.perf_counter() - started
-            return mean < GOAL or not self.confirmation(self.model)
-
     model = {"dqn": dqn, "ppo": ppo}[algorithm](seed, most_steps)
-    until_solved = UntilSolved()
+    # 256 steps are a training phase of both algorithms.
+    until_confirmed = UntilConfirmed("CartPole-v1", GOAL, first=1001, every=256, episodes=EPISODES)
     started = time.perf_counter()
-    model.learn(most_steps, callback=until_solved)
+    model.learn(most_steps, callback=until_confirmed)
     total = time.perf_counter() - started
-    confirmation = until_solved.confirmation
-    to_confirmed = total - until_solved.evaluation_s
+    confirmation = until_confirmed.confirmation
+    to_confirmed = total - until_confirmed.evaluation_s
     print(json.dumps({
         "total_s": total, "to_confirmed_s": to_confirmed, "training_s": to_confirmed - confirmation.spent_s,
         "env_steps": model.num_timesteps, "updates": model._n_updates,
-        "confirmations": confirmation.attempts, "mean": confirmation.mean, "solved": confirmation.confirmed,
+        "confirmations": confirmation.attempts, "mean": confirmation.mean, "confirmed": confirmation.confirmed,
     }))
 
 
 def ours(arguments, seed):
     with runs.Run(arguments.supervisor, arguments.config, [f"run.seed={seed}"]) as run:
-        wall_s = run.wait(600)
-        last, solved = run.metrics()[-1], run.summary()["goal"]["confirmed"]
-    return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "solved": solved}
+        return run.outcome(600)
 
 
 def main():
@@ -138,8 +112,9 @@ def main():
             "seed": seed,
             "Stable-Baselines3, training only (s)": round(other["training_s"], 1),
             "with confirmations (s)": round(other["to_confirmed_s"], 1), "with evaluations too (s)": round(other["total_s"], 1),
-            "its steps": other["env_steps"], "its updates": other["updates"], "it solved": other["solved"],
-            "Shoal (s)": round(own["wall_s"], 2), "our steps": own["env_steps"], "our updates": own["updates"], "we solved": own["solved"],
+            "its steps": other["env_steps"], "its updates": other["updates"], "it solved": other["confirmed"],
+            "Shoal (s)": round(own["wall_s"], 2), "our steps": own["env_steps"], "our updates": own["updates"],
+            "we solved": own["confirmed"],
         })
         print(runs.table([rows[-1]]), flush=True)
     ours_s = statistics.median(row["Shoal (s)"] for row in rows)

@@ -8,8 +8,10 @@ to 0.05 (docs/evaluation.md).
 
 import time
 
+import gymnasium
 import numpy
 from scipy.stats import t as students_t
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
@@ -43,3 +45,27 @@ class Confirmation:
         self.confirmed = bool(self.mean - half_width >= self.goal)
         self.spent_s += time.perf_counter() - started
         return self.confirmed
+
+
+class UntilConfirmed(BaseCallback):
+    """Ends the training of a model once fresh episodes confirm that it reaches the goal.
+
+    From step `first` on, every `every` steps, it plays `episodes` routine episodes, and confirms weights that reach the goal in
+    their mean. The time of routine episodes is kept here, that of confirmations in `confirmation`.
+    """
+
+    def __init__(self, environment, goal, first, every, episodes, confirm_episodes=EPISODES):
+        super().__init__()
+        self.environment = gymnasium.make(environment)
+        self.next, self.every, self.episodes = first, every, episodes
+        self.evaluation_s = 0.0
+        self.confirmation = Confirmation(environment, goal, confirm_episodes)
+
+    def _on_step(self):
+        if self.num_timesteps < self.next:
+            return True
+        self.next += self.every
+        started = time.perf_counter()
+        mean, _ = evaluate_policy(self.model, self.environment, n_eval_episodes=self.episodes, warn=False)
+        self.evaluation_s += time.perf_counter() - started
+        return bool(mean < self.confirmation.goal) or not self.confirmation(self.model)

@@ -109,12 +109,8 @@ def our_goal(arguments, algorithm, environment, setting, variant, seed):
     overrides = [*overrides_of(environment, setting, seed), *VARIANTS[variant], *end]
     cpu_before = ended_cpu_seconds()
     with runs.Run(arguments.supervisor, preset(environment, algorithm), overrides) as run:
-        wall_s = run.wait(arguments.limit_s + 120)
-        last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
-    return {
-        "confirmed": confirmed, "wall_s": wall_s, "cpu_s": ended_cpu_seconds() - cpu_before, "env_steps": last["env_steps"],
-        "updates": last["updates"],
-    }
+        outcome = run.outcome(arguments.limit_s + 120)
+    return {**outcome, "cpu_s": ended_cpu_seconds() - cpu_before}
 
 
 def ended_cpu_seconds():

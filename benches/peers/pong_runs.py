@@ -129,10 +129,9 @@ def main():
     else:
         preset = runs.ROOT / f"configs/pong_{arguments.algorithm}.toml"
         with runs.Run(arguments.supervisor, preset, [f"run.seed={arguments.seed}", f"run.stop_eval_return={arguments.goal}"]) as run:
-            wall_s = run.wait(36_000)
-            last, confirmed = run.metrics()[-1], run.summary()["goal"]["confirmed"]
-        print(f"Shoal: {wall_s:.0f} s, {last['env_steps']} steps, {last['updates']} updates, confirmed: {confirmed}", flush=True)
-        limit_s = arguments.times * wall_s
+            ours = run.outcome(36_000)
+        print("Shoal: {wall_s:.0f} s, {env_steps} steps, {updates} updates, confirmed: {confirmed}".format(**ours), flush=True)
+        limit_s = arguments.times * ours["wall_s"]
     job = [arguments.algorithm, arguments.seed, arguments.goal, limit_s, arguments.every, arguments.schedule]
     command = [peers.python(), __file__, "--peer", *job]
     subprocess.run([str(word) for word in command], check=True)

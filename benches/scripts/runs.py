@@ -84,6 +84,12 @@ class Run:
         """The closing report's figures, from `run.json`. Only after the end."""
         return json.loads((Path(self.folder.name) / "runs/latest/run.json").read_text())["finished"]["summary"]
 
+    def outcome(self, limit_s):
+        """Waits for the end of a run with a goal: its wall seconds, steps and updates, and whether the goal was confirmed."""
+        wall_s = self.wait(limit_s)
+        last, goal = self.metrics()[-1], self.summary()["goal"]
+        return {"wall_s": wall_s, "env_steps": last["env_steps"], "updates": last["updates"], "confirmed": goal["confirmed"]}
+
     def fitted(self):
         """The overrides that an adapting run ended with; none if the run did not adapt. Only after the end."""
         return [word for word in (self.summary()["fitted"] or "").split(";")[0].split() if word != "--set"]
