@@ -48,35 +48,29 @@ class Newcomer:
     def __init__(self, folder):
         self.folder = Path(folder)
         (self.folder / "bin").mkdir()
-        (self.folder / "bin/python3").symlink_to(
-            sys.executable if sys.prefix == sys.base_prefix else sys._base_executable
-        )
+        (self.folder / "bin/python3").symlink_to(sys.executable if sys.prefix == sys.base_prefix else sys._base_executable)
         (self.folder / "runtime").mkdir(mode=0o700)
         self.variables = {
-            "HOME": str(self.folder),
-            "PATH": str(self.folder / "bin"),
-            "XDG_RUNTIME_DIR": str(self.folder / "runtime"),
-            "LANG": "C.UTF-8",
+            "HOME": str(self.folder), "PATH": str(self.folder / "bin"), "XDG_RUNTIME_DIR": str(self.folder / "runtime"), "LANG": "C.UTF-8",
         }
         # These say how this machine reaches the package index.
-        network = {
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith(("PIP_", "SSL_")) or name.lower().endswith("_proxy")
+        self.variables |= {
+            name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_")) or name.lower().endswith("_proxy")
         }
-        self.variables |= network
         self.steps = []
 
     def step(self, name, *command, expected=0):
         """Run a command, note how long it took and how much it left on the disk, and return what it printed."""
         before, start = self.bytes(), time.monotonic()
-        result = subprocess.run(
-            command, cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
-        )
+        result = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False)
         self.note(name, time.monotonic() - start, self.bytes() - before)
         if result.returncode != expected:
             sys.exit(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
         return result.stdout, result.stderr
+
+    def pip(self, name, programs, *packages):
+        """Install packages, none of them from a cache, with the `pip` of a virtual environment's folder of programs."""
+        self.step(name, str(programs / "pip"), "install", "--no-cache-dir", *packages)
 
     @contextlib.contextmanager
     def started(self, *command):
@@ -111,24 +105,19 @@ def look_and_kill(newcomer, program, run):
     os.kill(victim, signal.SIGKILL)
     time.sleep(2)
     seen, _ = newcomer.step("shoal: inspect after kill -9 of an actor", program, "inspect", run, "--json")
-    actors = [
-        process
-        for process in json.loads(seen)["processes"]
-        if process["role"] == "actor" and process["state"] == "live"
-    ]
+    processes = json.loads(seen)["processes"]
+    actors = [process for process in processes if process["role"] == "actor" and process["state"] == "live"]
     assert [actor["pid"] for actor in actors] != [victim] and actors, "the killed actor was not replaced"
 
 
 def shoal(newcomer, wheel):
     programs = newcomer.environment("shoal")
-    newcomer.step("shoal: pip install", str(programs / "pip"), "install", "--no-cache-dir", str(wheel))
+    newcomer.pip("shoal: pip install", programs, str(wheel))
     program = str(programs / "shoal")
     _, said = newcomer.step("shoal: train cartpole_dqn, until it is confirmed", program, "train", "cartpole_dqn")
     print(textwrap.indent("\n".join(said.splitlines()[-9:-4]), "    "))
     summary = json.loads((newcomer.folder / "runs/latest/run.json").read_text())["finished"]["summary"]
-    print(
-        f"    from the supervisor's start to the first environment step: {summary['wall_s'] - summary['training_s']:.2f} s"
-    )
+    print(f"    from the supervisor's start to the first environment step: {summary['wall_s'] - summary['training_s']:.2f} s")
     newcomer.step("shoal: evaluate, 100 episodes", program, "evaluate")
     newcomer.step("shoal: presets", program, "presets")
 
@@ -143,39 +132,16 @@ def shoal(newcomer, wheel):
     newcomer.note("shoal: train, attach, kill, stop", time.monotonic() - begin, 0)
     assert not list((newcomer.folder / "runtime/shoal").iterdir()), "the run left entries in the registry"
 
-    script = (
-        "import shoal; run = shoal.train('CartPole-v1', quiet=True); print(shoal.evaluate(run.load(), episodes=100))"
-    )
+    script = "import shoal; run = shoal.train('CartPole-v1', quiet=True); print(shoal.evaluate(run.load(), episodes=100))"
     said, _ = newcomer.step("shoal: the same from Python, with its evaluation", str(programs / "python"), "-c", script)
     print(f"    {said.strip()[-90:]}")
-    newcomer.step(
-        "shoal: pip install gymnasium", str(programs / "pip"), "install", "--no-cache-dir", "gymnasium[classic-control]"
-    )
+    newcomer.pip("shoal: pip install gymnasium", programs, "gymnasium[classic-control]")
     script = "import shoal; print(shoal.train('gymnasium:CartPole-v1', algorithm='dqn', run={'stop_env_steps': 20000}, quiet=True))"
     newcomer.step("shoal: 20,000 steps of Gymnasium's CartPole", str(programs / "python"), "-c", script)
-    newcomer.step(
-        "shoal: pip install of what a notebook needs",
-        str(programs / "pip"),
-        "install",
-        "--no-cache-dir",
-        "nbclient",
-        "ipykernel",
-        "matplotlib",
-    )
-    cell = {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "one",
-        "metadata": {},
-        "outputs": [],
-        "source": NOTEBOOK,
-    }
-    (newcomer.folder / "one.ipynb").write_text(
-        json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
-    newcomer.step(
-        "shoal: a notebook that trains and plots", str(programs / "jupyter"), "execute", "--inplace", "one.ipynb"
-    )
+    newcomer.pip("shoal: pip install of what a notebook needs", programs, "nbclient", "ipykernel", "matplotlib")
+    cell = {"cell_type": "code", "execution_count": None, "id": "one", "metadata": {}, "outputs": [], "source": NOTEBOOK}
+    (newcomer.folder / "one.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    newcomer.step("shoal: a notebook that trains and plots", str(programs / "jupyter"), "execute", "--inplace", "one.ipynb")
     outputs = json.loads((newcomer.folder / "one.ipynb").read_text())["cells"][0]["outputs"]
     kinds = {kind for output in outputs for kind in output.get("data", {"text": None})}
     assert {"text", "image/png"} <= kinds, f"the notebook shows only {kinds}"
@@ -183,32 +149,14 @@ def shoal(newcomer, wheel):
 
 def peers(newcomer):
     programs = newcomer.environment("stable-baselines3")
-    newcomer.step(
-        "stable-baselines3: pip install", str(programs / "pip"), "install", "--no-cache-dir", "stable-baselines3"
-    )
-    said, _ = newcomer.step(
-        "stable-baselines3: DQN on CartPole-v1 to 475", str(programs / "python"), "-c", STABLE_BASELINES3
-    )
+    newcomer.pip("stable-baselines3: pip install", programs, "stable-baselines3")
+    said, _ = newcomer.step("stable-baselines3: DQN on CartPole-v1 to 475", str(programs / "python"), "-c", STABLE_BASELINES3)
     print(f"    {said.strip().splitlines()[-1]}")
     programs = newcomer.environment("sample-factory")
+    newcomer.pip("sample-factory: pip install", programs, "sample-factory", "gymnasium[classic-control]")
     newcomer.step(
-        "sample-factory: pip install",
-        str(programs / "pip"),
-        "install",
-        "--no-cache-dir",
-        "sample-factory",
-        "gymnasium[classic-control]",
-    )
-    newcomer.step(
-        "sample-factory: APPO on CartPole-v1, 200,000 steps",
-        str(programs / "python"),
-        "-m",
-        "sf_examples.train_gym_env",
-        "--env=CartPole-v1",
-        "--experiment=one",
-        "--train_for_env_steps=200000",
-        "--device=cpu",
-        "--num_workers=2",
+        "sample-factory: APPO on CartPole-v1, 200,000 steps", str(programs / "python"), "-m", "sf_examples.train_gym_env",
+        "--env=CartPole-v1", "--experiment=one", "--train_for_env_steps=200000", "--device=cpu", "--num_workers=2",
     )
 
 
