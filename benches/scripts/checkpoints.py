@@ -41,7 +41,7 @@ def updates_of(pid):
 def look(run, seconds):
     """Seconds, updates and gaps between updates, by whether a checkpoint is being written."""
     updates = updates_of(run.process.pid)
-    folder = Path(run.folder.name) / "runs/latest/checkpoints"
+    folder = run.latest / "checkpoints"
     found = {True: [0.0, 0, []], False: [0.0, 0, []]}
     before = updates()
     changed = last = time.monotonic()
@@ -83,8 +83,7 @@ def milliseconds(gaps):
 
 def go_on(supervisor, command, run, folder):
     """The process that goes on with the run."""
-    environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
-    return subprocess.Popen([str(supervisor), command, str(folder)], env=environment, stderr=subprocess.DEVNULL)
+    return subprocess.Popen([str(supervisor), command, str(folder)], env=run.environment, stderr=subprocess.DEVNULL)
 
 
 def resumed(supervisor, run, folder):
@@ -162,7 +161,7 @@ def main():
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         while not any(line["updates"] > 100 for line in run.metrics()[-1:]):
             time.sleep(0.2)
-        latest = (Path(run.folder.name) / "runs/latest").resolve()
+        latest = run.latest.resolve()
         if arguments.adopt:
             return adopted(arguments.supervisor, run, latest)
         report(run, latest, look(run, arguments.seconds))

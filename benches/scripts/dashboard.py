@@ -11,7 +11,6 @@ median of the rounds), the processor time of the dashboard, and the bytes that i
 
 import argparse
 import contextlib
-import os
 import selectors
 import shutil
 import signal
@@ -36,10 +35,7 @@ class Dashboard:
     """The program `dashboard` with a number of open pages."""
 
     def __init__(self, run, pages, shows_picture):
-        program = Path(run.supervisor).with_name("dashboard")
-        environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
-        command = [str(program), f"{run.folder.name}/runs/latest"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        self.process = run.dashboard(stderr=subprocess.DEVNULL)
         link, _, run_id = self.process.stdout.readline().strip().partition("#")
         host, _, path = link.removeprefix("http://").partition("/")
         self.received, self.ended = 0, False
@@ -91,18 +87,19 @@ class Dashboard:
         self.process.stdout.close()
 
 
-def add_ended_runs(supervisor, config, folder, count):
-    """Adds the folders of `count` ended runs, all copies of one run."""
+def add_ended_runs(run, config, count):
+    """Adds the folders of `count` ended runs, all copies of one run, beside that of `run`."""
     if count == 0:
         return
-    command = [str(supervisor), str(config)]
+    folder = Path(run.folder.name)
+    command = [str(run.supervisor), str(config)]
     for change in (f'run.folder="{folder}/ended"', "run.stop_env_steps=20000", 'run.stop_eval_return="none"'):
         command += ["--set", change]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
-    ended = (Path(folder) / "ended/latest").resolve()
+    subprocess.run(command, check=True, capture_output=True, env=run.environment)
+    ended = (folder / "ended/latest").resolve()
     for index in range(count):
         # A copy does not change the link `runs/latest`, which leads to the run that is shown.
-        shutil.copytree(ended, Path(folder) / "runs" / f"{ended.name[:-4]}{index:04x}", symlinks=True)
+        shutil.copytree(ended, folder / "runs" / f"{ended.name[:-4]}{index:04x}", symlinks=True)
 
 
 def main():
@@ -120,7 +117,7 @@ def main():
     rows = []
     overrides = [*FOREVER, *(["visualizer.enabled=true"] if arguments.picture else [])]
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
-        add_ended_runs(arguments.supervisor, arguments.config, run.folder.name, arguments.beside)
+        add_ended_runs(run, arguments.config, arguments.beside)
         time.sleep(2)
         for pages in arguments.pages:
             ratios, shares, rates = [], [], []

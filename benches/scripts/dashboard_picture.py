@@ -7,10 +7,8 @@ Needs Chromium on the PATH and the Python package `playwright`.
 """
 
 import argparse
-import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -32,10 +30,7 @@ def main():
     overrides = ['run.stop_eval_return="none"', "run.stop_env_steps=1000000000", "visualizer.enabled=true", *arguments.overrides]
     with runs.Run(arguments.supervisor, runs.ROOT / f"configs/{arguments.preset}.toml", overrides) as run:
         time.sleep(arguments.seconds)
-        program = arguments.supervisor.with_name("dashboard")
-        environment = {**os.environ, "XDG_RUNTIME_DIR": run.folder.name}
-        command = [str(program), f"{run.folder.name}/runs/latest"]
-        dashboard = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        dashboard = run.dashboard()
         try:
             link = dashboard.stdout.readline().strip()
             with sync_playwright() as playwright:

@@ -33,12 +33,13 @@ class Run:
 
     def __init__(self, supervisor, config, overrides):
         self.supervisor, self.folder = supervisor, tempfile.TemporaryDirectory(prefix="shoal-bench-")
+        self.latest = Path(self.folder.name) / "runs/latest"
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name}
         command = [str(supervisor), str(config), "--set", f'run.folder="{self.folder.name}/runs"']
         for override in overrides:
             command += ["--set", override]
-        environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name}
         self.started = time.monotonic()
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self.environment)
 
     def __enter__(self):
         return self
@@ -63,7 +64,7 @@ class Run:
 
     def lines(self, name):
         """The lines of a JSON Lines file in the run folder so far."""
-        path = Path(self.folder.name) / "runs/latest" / name
+        path = self.latest / name
         if not path.exists():
             return []
         lines = []
@@ -82,7 +83,7 @@ class Run:
 
     def summary(self):
         """The closing report's figures, from `run.json`. Only after the end."""
-        return json.loads((Path(self.folder.name) / "runs/latest/run.json").read_text())["finished"]["summary"]
+        return json.loads((self.latest / "run.json").read_text())["finished"]["summary"]
 
     def outcome(self, limit_s):
         """Waits for the end of a run with a goal: its wall seconds, steps and updates, and whether the goal was confirmed."""
@@ -96,12 +97,17 @@ class Run:
 
     def evaluate(self, weights, episodes, seed):
         """What `evaluate` says of the `best` or `last` weights of the run. Only after the end."""
-        command = [Path(self.supervisor).with_name("evaluate"), Path(self.folder.name) / "runs/latest", "--json"]
+        command = [Path(self.supervisor).with_name("evaluate"), self.latest, "--json"]
         command += ["--weights", weights, "--episodes", episodes, "--seed", seed]
         answer = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         if answer.returncode != 0:
             raise RuntimeError(f"evaluate failed:\n{answer.stderr}")
         return json.loads(answer.stdout)
+
+    def dashboard(self, stderr=None):
+        """The program `dashboard`, started to show the run. Its first line is the link to the page."""
+        command = [str(Path(self.supervisor).with_name("dashboard")), str(self.latest)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=self.environment)
 
     def processes(self):
         """Ids of the supervisor's child processes in the order in which they were forked: sentinel, learners, actors, others.
