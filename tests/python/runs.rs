@@ -193,7 +193,7 @@ fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_with
             changes[0],
             changes[1],
         ]);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let trained = run.metrics().pop().unwrap();
         assert_eq!(trained["train_return_mean"], 7.0, "{trained}");
         let evaluations = run.evaluations();
@@ -216,7 +216,7 @@ fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_a
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
     let of_one = ["actor.environments=1", "evaluator.environments=1", "run.stop_env_steps=600"];
     let mut run = start(&[&["environment.id=python:task:Task", &python_path][..], &of_one].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     assert!(!run.evaluations().is_empty(), "{}", run.log());
     let folder_of_run = run.run_folder();
@@ -231,7 +231,7 @@ fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_fo
     for algorithm in ["dqn", "ppo", "appo"] {
         let of_task = ["environment.id=python:shapes:Lock", &python_path, "run.stop_env_steps=2000", "run.stop_eval_return=\"none\""];
         let mut run = start_preset(&format!("cartpole_{algorithm}"), &of_task);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let trained = run.metrics().pop().unwrap();
         assert!(trained["train_return_mean"].as_f64().unwrap() > 0.0, "{algorithm}: {trained}");
         let folder = run.run_folder();
@@ -256,7 +256,7 @@ fn an_environment_of_which_there_is_only_one_is_trained_in_without_an_evaluator_
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
     let of_one = ["actor.environments=1", "actor.attach_slots=0", "evaluator.enabled=false", "evaluator.environments=1"];
     let mut run = start(&[&["environment.id=python:task:Task", &python_path, "run.stop_env_steps=600"][..], &of_one].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     let folder_of_run = run.run_folder();
     let played = run.ask("evaluate", &["--json", "--episodes", "3", folder_of_run.to_str().unwrap()]);
@@ -277,7 +277,7 @@ fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_
 fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
     let evaluated = ["evaluator.enabled=true", "evaluator.episodes=32", "run.stop_env_steps=400"];
     let mut run = start_faulty("close slowly", "", &evaluated);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let log = run.log();
     let told = "evaluator 0, which was asked to leave, did not close its environments in time and was killed (after evaluating); \
                 nothing of the run is lost";
@@ -304,7 +304,7 @@ fn an_evaluator_that_is_still_resetting_long_after_it_was_called_off_is_not_said
 #[test]
 fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
     let mut run = start_faulty("crash in close", "", &["actor.count=0", "run.stop_env_steps=400"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.log().contains("nothing of the run is lost"), "{}", run.log());
     run.assert_nothing_left();
 }
@@ -359,7 +359,7 @@ fn what_an_environment_starts_ends_by_signals_and_at_the_latest_with_its_actor()
     let file = folder.path().join("helpers");
     let once = format!(r#", "once": {:?}"#, file.display().to_string());
     let mut run = start_faulty("keep helpers", &once, &["actor.count=1", "run.stop_env_steps=400"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     run.assert_nothing_left();
     let text = std::fs::read_to_string(file).unwrap();

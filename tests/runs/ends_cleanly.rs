@@ -38,7 +38,7 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
 fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_progress() {
     // The first evaluation starts with the first parameters, and the next would only at the end.
     let mut run = start(&["run.stop_wall_s=6.0", "run.metrics_interval_s=3600.0", "evaluator.interval_ms=3600000"]);
-    assert!(run.wait().success());
+    run.succeed();
     let output = run.output();
     assert!(output.contains("time limit"), "{output}");
     let mut metrics = run.metrics();
@@ -71,7 +71,7 @@ fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_prog
 #[test]
 fn the_resolved_configuration_can_be_run_again() {
     let mut first = start(&["run.stop_env_steps=1000"]);
-    assert!(first.wait().success());
+    first.succeed();
     let config = first.run_folder().join("config.toml");
     let folder = tempfile::tempdir().unwrap();
     let place = format!("run.folder={:?}", folder.path().display().to_string());
@@ -160,7 +160,7 @@ fn an_evaluator_that_dies_while_the_run_ends_is_told_with_what_that_cost() {
     segment.control().env_steps().fetch_add(1_000_000_000, Ordering::Relaxed);
     run.wait_until("the end of training", || segment.control().run_state() == RunState::Stopping);
     kill(evaluator, Signal::SIGKILL);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let log = run.log();
     let told = log.lines().find(|line| line.contains("evaluator 0, which was asked to leave, was killed by SIGKILL"));
     assert!(told.is_some_and(|line| line.ends_with("(after evaluating); what it had not reported is lost")), "{log}");
@@ -228,7 +228,7 @@ fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
     assert!(!folder.path().join("runs").exists(), "nothing has begun");
 
     let mut run = start(&["run.stop_env_steps=1000"]);
-    assert!(run.wait().success());
+    run.succeed();
     let mut evaluate = run.program("evaluate");
     evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("video.gif"));
     let output = under("ulimit -f 2", &evaluate).output().unwrap();

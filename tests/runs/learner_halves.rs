@@ -262,7 +262,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
         "pendulum_sac",
         &[SPLIT, &["run.stop_env_steps=3000", "checkpoint.interval_s=60", "checkpoint.replay=always"]].concat(),
     );
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy", "action_std", "entropy_temperature"] {
         assert!(last[metric].is_number(), "{metric} in {last}");
@@ -273,7 +273,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     assert_eq!(last["learned"].as_u64(), Some(updates * 32), "both halves learn from as much, which counts once");
     let before = last["entropy_temperature"].as_f64().unwrap();
     run.resume(&["--set", "run.stop_env_steps=9000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let metrics = run.metrics();
     let first = metrics
         .iter()

@@ -16,7 +16,7 @@ fn solves(preset: &str, overrides: &[&str]) {
 }
 
 fn is_solved(mut run: Supervised) {
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
     run.assert_nothing_left();
 }
@@ -62,7 +62,7 @@ const DRAWN: &[&str] = &[
 fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decoder() {
     let fixed = ["run.stop_env_steps=2000", "run.stop_eval_return=\"none\"", "evaluator.episodes=1"];
     let mut run = start_preset("rally_appo", &[SYNCHRONOUS, DRAWN, &fixed].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let losses: Vec<f64> = run.metrics().iter().filter_map(|line| line["reconstruction_loss"].as_f64()).collect();
     let (first, last) = (losses[0], *losses.last().unwrap());
     assert!(last < 0.8 * first, "{losses:?}");
@@ -82,7 +82,7 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
     let train = |preset: &str, seed: &str| {
         let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
         let mut run = start_preset(preset, &[SYNCHRONOUS, &fixed].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
         let last = run.metrics().pop().unwrap();
@@ -151,7 +151,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
     ];
     for seed in ["run.seed=1", "run.seed=2"] {
         let mut run = start_preset("cartpole_ppo", &[&acrobot[..], &[seed]].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
         run.assert_nothing_left();
     }

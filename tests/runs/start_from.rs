@@ -21,7 +21,7 @@ const TO_A_CHECKPOINT: &[&str] = &["actor.count=0", "checkpoint.synchronous_inte
 const BEFORE_THE_FIRST_UPDATE: &[&str] = &["replay.min_size=20000", "environment.step_delay_us=20000", "evaluator.enabled=false"];
 
 fn ended(mut run: Supervised) -> Supervised {
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     run
 }
 
@@ -116,7 +116,7 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     // A run that is over before its first update has these weights as well, and the run that it starts from need not have made any update
     // of its own.
     let mut run = start(&[BEFORE_THE_FIRST_UPDATE, &["run.stop_wall_s=0.001", &from(&run)]].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
 }
 
@@ -289,7 +289,7 @@ fn a_run_that_has_started_from_another_goes_on_without_it() {
     assert!(refused.contains("has begun, and run.start_from is what a run begins with; start a new run: `shoal train "), "{refused}");
     assert!(refused.contains("with run.resume=never, or another run.name"), "the same command goes on with this one: {refused}");
     run.resume(&["--check"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let before = run.log().len();
     run.resume(&[]);
     run.wait_for_log_after(before, "goes on from checkpoint");

@@ -11,7 +11,7 @@ use crate::support::programs::{self, Supervised, number, start, start_preset, wa
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     let fixed = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"];
     let mut run = start(&[&fixed[..], overrides].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
     let evaluations = evaluations.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap(), evaluations)
@@ -145,7 +145,7 @@ fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
             let others = ["actor.count=0", "checkpoint.keep_last=10", "run.stop_env_steps=1280", "evaluator.enabled=false"];
             let changes: Vec<&str> = others.into_iter().chain(["run.stop_eval_return=none", interval.as_str()]).chain(drops).collect();
             let mut run = start_preset(preset, &changes);
-            assert!(run.wait().success(), "{}", run.output());
+            run.succeed();
             assert_eq!(steps_of_checkpoints(&run), expected, "{preset}, {interval}");
             let last = run.metrics().pop().unwrap();
             assert_eq!((number(&last, "inserted"), number(&last, "updates")), (40, 80), "{preset}: {last}");
@@ -159,7 +159,7 @@ fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
     for (interval, expected) in [(1000, &[1000][..]), (1001, &[][..])] {
         let interval = format!("checkpoint.synchronous_interval_steps={interval}");
         let mut run = start_preset("cartpole_ppo", &[&others[..], &[&interval]].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
     }
 }
@@ -174,7 +174,7 @@ fn the_first_checkpoint_of_every_so_many_steps_stays_beside_the_newest() {
         "checkpoint.keep_last=1",
         "checkpoint.keep_every_steps=3000",
     ]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(steps_of_checkpoints(&run), [1000, 3000, 5000]);
 }
 
@@ -198,7 +198,7 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
     {
         let changes: Vec<&str> = fixed.into_iter().chain(["run.stop_eval_return=none"]).chain(replay_share).collect();
         let mut run = start_preset(preset, &changes);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let checkpoint = RunCheckpoint::open(&run.checkpoints()[0]).unwrap();
         let row_bytes = 8 * checkpoint.manifest().layout.transition_words as u64;
         let bytes = std::fs::metadata(checkpoint.path().join("replay.shoal")).unwrap().len();
@@ -209,7 +209,7 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
 #[test]
 fn the_last_updates_are_reported_though_there_are_few() {
     let mut run = start(&["actor.count=0", "run.stop_env_steps=300", "learner.learning_rate=2e-3", "learner.learning_rate_end=1e-3"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     assert!((1..16).contains(&last["updates"].as_u64().unwrap()), "{last}");
     assert!(last["loss"].is_number() && last["gradient_norm"].is_number() && last["learning_rate"] == 1e-3, "{last}");
@@ -219,7 +219,7 @@ fn the_last_updates_are_reported_though_there_are_few() {
 fn what_one_process_did_is_counted_once() {
     // A second of steps: counted twice they would be more than the whole run.
     let mut run = start(&["actor.count=0", "environment.step_delay_us=500", "run.stop_env_steps=2000", "evaluator.enabled=false"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     assert!(last["updates"].as_u64() > Some(0), "{last}");
     let seconds = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("no `{key}` in {last}"));

@@ -234,7 +234,7 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
 fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
     let trained = |overrides: &[&str]| {
         let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
         policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
     };

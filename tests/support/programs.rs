@@ -431,6 +431,13 @@ impl Supervised {
         }
     }
 
+    /// Wait for the supervisor to end by itself, with success.
+    #[track_caller]
+    pub fn succeed(&mut self) {
+        let status = self.wait();
+        assert!(status.success(), "{}", self.output());
+    }
+
     /// End the run by a signal to its supervisor, which must leave in good order and say by its exit code what ended it.
     pub fn end_by(&mut self, signal: Signal) {
         self.signal(signal);
