@@ -153,7 +153,7 @@ fn a_run_of_its_own_is_joined_and_looked_into_and_survives_a_killed_learner() {
     let program = program();
     let mut run_of_its_own = train(&program, WITHOUT_END);
     let updates = |line: &Value| line["updates"].as_u64().unwrap_or(0);
-    run_of_its_own.wait_for("the first updates", |line| updates(line) > 100);
+    run_of_its_own.wait_for_updates(100);
     let folder = run_of_its_own.folder.path().to_owned();
 
     let (success, text) = run(Path::new(env!("CARGO_BIN_EXE_attach")), &folder, &["runs/latest"]);

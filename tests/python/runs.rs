@@ -40,7 +40,7 @@ fn failure_of(mut run: Supervised) -> String {
 #[test]
 fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
     let mut run = start(&["environment.id=gymnasium:CartPole-v1", "actor.count=2", "evaluator.interval_ms=100"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     let attached = run.program("attach").arg(run.pid().to_string()).current_dir("/").stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the attached actor", |line| number(line, "attached") == 1 && number(line, "actors") == 3);
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
@@ -111,7 +111,7 @@ fn an_environment_that_crashes_rarely_ends_the_run_only_by_the_limit_of_restarts
 #[test]
 fn what_an_environment_prints_does_not_mix_with_the_answer() {
     let mut run = start_faulty("talk", "", &[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGINT);
     let output = run.program("evaluate").arg(run.run_folder()).args(["--json", "--episodes", "3"]).output().unwrap();
     assert!(said(&output).contains("a new episode"), "{}", said(&output));
@@ -438,7 +438,7 @@ fn an_actor_whose_environment_has_been_edited_since_the_run_began_is_not_let_in(
     std::fs::write(&file, task(2)).unwrap();
     let python_path = format!("environment.python_path={}", folder.path().display());
     let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     std::fs::write(&file, task(12)).unwrap();
     let refused = run.program("attach").arg(run.pid().to_string()).output().unwrap();
     let said = said(&refused);

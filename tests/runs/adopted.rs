@@ -25,7 +25,7 @@ const KEPT: [&str; 3] = ["machine.sentinel=keep", "checkpoint.interval_s=600", "
 /// A run that has learned for a while, and its memory, which stays mapped here.
 fn learning(changes: &[&str]) -> (Supervised, Segment) {
     let mut run = start(&[&KEPT[..], changes].concat());
-    run.wait_for("updates", |line| number(line, "updates") > 500);
+    run.wait_for_updates(500);
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     (run, segment)
 }
@@ -203,7 +203,7 @@ fn every_kind_of_replay_is_adopted_and_learned_from() {
     for (preset, changes) in [("rally_dqn", frames), ("cartpole_appo", &["run.stop_eval_return=\"none\""])] {
         let always = ["machine.sentinel=keep", "checkpoint.interval_s=600", "run.stop_env_steps=1000000000"];
         let mut run = start_preset(preset, &[&always[..], changes].concat());
-        run.wait_for("updates", |line| number(line, "updates") > 50);
+        run.wait_for_updates(50);
         run.kill_and_wait_for_keeper();
         let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
         let inserted = segment.control().inserted().load(Ordering::Relaxed);

@@ -85,7 +85,7 @@ fn the_resolved_configuration_can_be_run_again() {
 fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
     for signal in programs::stop_signals() {
         let mut run = start(&[]);
-        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+        run.wait_for_updates(10);
         run.end_by(signal);
         assert!(run.run_folder().join("weights/last.safetensors").is_file());
         let reason = if signal == Signal::SIGINT { "interrupted" } else { "terminated" };
@@ -132,7 +132,7 @@ fn keeps_its_last_checkpoint_though_the_request_is_repeated() -> bool {
 fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
     for count in [1, 2] {
         let mut run = start(&["checkpoint.interval_s=3600", "evaluator.enabled=false", &format!("learner.count={count}")]);
-        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+        run.wait_for_updates(20);
         let segment = run.segment();
         (0..count).for_each(|number| stop_outside_of_operations(learner(&segment, number)));
         run.end_by(Signal::SIGTERM);
@@ -152,7 +152,7 @@ fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
 #[test]
 fn an_evaluator_that_dies_while_the_run_ends_is_told_with_what_that_cost() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     let evaluator = run.wait_for_process("evaluator");
     let segment = run.segment();
     // It stands still before the step limit comes, so that the last weights are still to be evaluated.
@@ -176,7 +176,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
     command.env("XDG_RUNTIME_DIR", folder.path()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
     let mut run = programs::Supervised::spawn(command, folder);
     let updates = |line: &serde_json::Value| line["updates"].as_u64().unwrap_or(0);
-    let before = updates(&run.wait_for("updates", |line| updates(line) > 10));
+    let before = updates(&run.wait_for_updates(10));
     run.signal(Signal::SIGHUP);
     run.wait_for("more updates", |line| updates(line) > before + 500);
     run.end_by(Signal::SIGTERM);

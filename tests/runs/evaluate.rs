@@ -238,7 +238,7 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
 #[test]
 fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
     let mut run = start(&["checkpoint.interval_s=0.2", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     run.end_by(nix::sys::signal::Signal::SIGINT);
     let play = |run: &Supervised, which: &str| -> Value {
         let output =

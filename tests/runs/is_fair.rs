@@ -31,7 +31,7 @@ const LEARNER_BOUND: &[&str] = &[
 #[test]
 fn no_actor_gets_less_than_half_of_its_share() {
     let mut run = start(LEARNER_BOUND);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let mut attach = run.program("attach");
     attach.args([&run.pid().to_string(), "--actors", &ATTACHED.to_string()]).stderr(Stdio::null());
     let mut attached = attach.spawn().unwrap();

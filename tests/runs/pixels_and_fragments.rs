@@ -98,7 +98,7 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
 
 fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
     let mut run = start_preset(preset, &[ENDLESS, &["actor.count=2", "learner.count=2"], overrides].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     for (restarts, role) in (1..).zip(["actor", "learner", "actor", "learner"]) {
         kill(run.wait_for_process(role), Signal::SIGKILL);
         let before = number(&run.metrics().pop().unwrap(), "updates");
@@ -161,7 +161,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
 fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
     // A killed learner's updates since its last state are gone: what acts then is behind the count of before.
     let mut run = start_preset("cartpole_appo", &[ENDLESS, &["fragments.max_policy_lag_updates=5"]].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     for restarts in 1..=4 {
         kill(run.wait_for_process("learner"), Signal::SIGKILL);
         run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
@@ -230,7 +230,7 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
         "actor.random_steps=200",
     ];
     let mut run = start_preset("rally_dqn", &[ENDLESS, &small].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let pid = run.pid().to_string();
     let mut attached = run.program("attach").arg(&pid).spawn().unwrap();
     run.wait_for("an attached actor", |line| number(line, "attached") == 1);

@@ -132,7 +132,7 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
 #[test]
 fn a_killed_supervisor_loses_nothing_that_was_there() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| number(line, "updates") > 500);
+    run.wait_for_updates(500);
     // Its memory stays mapped here when its name is gone.
     let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
     run.kill();
@@ -234,7 +234,7 @@ fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated(
 #[test]
 fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
     let mut run = start(&["learner.count=2", "checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 300);
+    run.wait_for_updates(300);
     run.end_by(Signal::SIGINT);
     run.resume(&["--set", "learner.count=1"]);
     run.wait_for_log("goes on from checkpoint");
@@ -301,7 +301,7 @@ fn a_checkpoint_of_another_run_is_refused() {
 fn fragments_may_find_room_for_another_number_of_them() {
     let changes = ["checkpoint.interval_s=600", "run.stop_eval_return=\"none\"", "run.stop_env_steps=1000000000"];
     let mut run = start_preset("cartpole_ppo", &changes);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGTERM);
     run.resume(&["--set", "actor.count=2", "--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("with an empty replay");
@@ -312,7 +312,7 @@ fn fragments_may_find_room_for_another_number_of_them() {
 #[test]
 fn a_run_under_way_and_one_without_checkpoints_are_refused() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let refused = run.resume_elsewhere();
     assert!(refused.contains("is under way") && refused.contains(&run.pid().to_string()), "{refused}");
     run.end_by(Signal::SIGTERM);
@@ -392,7 +392,7 @@ fn a_supervisor_that_is_killed_again_and_again_never_loses_a_complete_checkpoint
 #[test]
 fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     let actor = run.processes("actor")[0];
     programs::kill(actor, Signal::SIGSTOP);
     run.kill();
@@ -409,7 +409,7 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     let mut command = programs::command(folder.path(), &changes);
     command.current_dir(folder.path());
     let mut run = Supervised::spawn(command, folder);
-    run.wait_for("updates", |line| number(line, "updates") > 10);
+    run.wait_for_updates(10);
     run.end_by(Signal::SIGTERM);
     let steps = steps_of(run.checkpoints().last().unwrap());
     let longer = format!("run.stop_env_steps={}", steps + 1_000);
@@ -472,7 +472,7 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
 #[test]
 fn a_supervisor_that_crashes_loses_nothing_either() {
     let mut run = start(&["checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     run.signal(Signal::SIGABRT);
     assert!(!run.wait().success());
     run.wait_for_end_of_all();

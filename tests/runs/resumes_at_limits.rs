@@ -48,7 +48,7 @@ fn a_killed_run_keeps_its_replay_from_limits_that_it_did_not_go_by() {
 #[test]
 fn a_report_says_from_where_its_run_goes_on_if_that_is_behind_its_end() {
     let mut run = start(&["checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGTERM);
     let said = run.output();
     assert!(said.contains("\ngo on ") && !said.contains("nothing was saved since"), "{said}");
@@ -83,7 +83,7 @@ fn a_run_that_goes_on_with_an_empty_replay_says_when_it_learns_again_and_that_it
 fn waiting_until_a_killed_run_is_on_the_disk_is_no_time_of_it() {
     let auto = ["run.resume=auto", "checkpoint.interval_s=600"];
     let mut run = start(&auto);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     // Its sentinel waits some seconds for this one.
     programs::stop(run.processes("actor")[0]);
     run.signal(Signal::SIGKILL);

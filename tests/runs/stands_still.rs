@@ -16,7 +16,7 @@ fn updates(segment: &Segment) -> u64 {
 fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end() {
     // Without an evaluator, which may wait for a disk for so long.
     let mut run = start(&["machine.hang_timeout_s=3.0", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
+    run.wait_for_updates(50);
     let before = run.workers();
     let segment = run.segment();
     let view = View::load(segment.control().membership());
@@ -47,7 +47,7 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
 fn a_run_that_is_stopped_as_a_whole_goes_on_with_all_its_processes() {
     // Longer than a busy machine keeps a process from running, but for an evaluator that waits for a disk.
     let mut run = start(&["machine.hang_timeout_s=4.0", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
+    run.wait_for_updates(50);
     let before = run.workers();
     let segment = run.segment();
     // The supervisor first and last, as one that is stopped by Ctrl+Z may be.

@@ -97,7 +97,7 @@ fn a_run_that_starts_from_one_that_plays_well_does_so_in_its_first_evaluation_an
     assert!(number(first, "env_steps") < 12_000, "it counts its own steps: {first}");
     // Whoever has not learned keeps the pole up for some twenty steps.
     assert!(first["return_mean"].as_f64() > Some(100.0), "{first}");
-    run.wait_for("updates of its own", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     run.end_by(Signal::SIGTERM);
 }
 
@@ -127,7 +127,7 @@ fn several_learners_begin_with_what_one_has_learned() {
     assert_learners_begin_with(&newest(&source), &mut run);
     run.end_by(Signal::SIGTERM);
     let mut run = start(&["learner.count=2", "learner.batch_size=64", &from(&source)]);
-    run.wait_for("updates of both", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     run.end_by(Signal::SIGTERM);
 }
 

@@ -59,7 +59,7 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
 #[test]
 fn a_signal_to_the_trainer_alone_is_no_step_limit() {
     let mut run = start(&["actor.count=0"]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     programs::kill(run.wait_for_process("synchronous trainer"), Signal::SIGTERM);
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
     assert_eq!(run.record()["finished"]["reason"], "terminated");
@@ -68,7 +68,7 @@ fn a_signal_to_the_trainer_alone_is_no_step_limit() {
 #[test]
 fn the_first_death_of_the_trainer_ends_its_run_which_says_why() {
     let mut run = start(&["actor.count=0"]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     programs::kill(run.wait_for_process("synchronous trainer"), Signal::SIGKILL);
     assert!(!run.wait().success());
     let reason = run.record()["finished"]["reason"].to_string();

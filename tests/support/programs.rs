@@ -321,6 +321,12 @@ impl Supervised {
         self.look_every(4 * PAUSE, awaited, |run| run.metrics().into_iter().rev().find(&condition))
     }
 
+    /// Wait until there are more than `count` updates, and return the line of metrics that tells so.
+    #[track_caller]
+    pub fn wait_for_updates(&mut self, count: u64) -> Value {
+        self.wait_for(&format!("more than {count} updates"), |line| line["updates"].as_u64() > Some(count))
+    }
+
     /// Wait until the run's evaluations satisfy `condition`.
     #[track_caller]
     pub fn wait_for_evaluations(&mut self, awaited: &str, condition: impl Fn(&[Value]) -> bool) {
