@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::environments::{ActionArrays, ActionSpace};
 use shoal::segment::processes::{Phase, Role};
@@ -235,7 +234,7 @@ fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_fo
         let trained = run.metrics().pop().unwrap();
         assert!(trained["train_return_mean"].as_f64().unwrap() > 0.0, "{algorithm}: {trained}");
         let folder = run.run_folder();
-        let spaces = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap().metadata.spaces.unwrap();
+        let spaces = run.last_weights().metadata.spaces.unwrap();
         let arrays = ActionArrays { counts: vec![2, 3], start: vec![0, -1], shape: vec![2], dtype: "int64".into() };
         assert_eq!((spaces.action, spaces.action_arrays), (ActionSpace::Discrete { n: 6 }, Some(arrays)), "{algorithm}");
         run.ask("evaluate", &["--json", "--episodes", "2", folder.to_str().unwrap()]);

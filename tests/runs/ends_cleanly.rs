@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::segment::control::RunState;
 use shoal::sync::Ordering;
@@ -28,7 +27,7 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
     for name in ["config.toml", "metrics.jsonl", "evaluations.jsonl", "run.json", "weights/last.safetensors", "weights/best.safetensors"] {
         assert!(folder.join(name).is_file(), "{name} is missing");
     }
-    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     assert_eq!((policy.metadata.environment.as_str(), policy.metadata.algorithm.as_str()), ("CartPole-v1", "dqn"));
     assert_eq!(policy.metadata.updates, last["updates"].as_u64().unwrap());
     assert!(output.contains("step limit"), "{output}");
@@ -253,7 +252,7 @@ fn a_run_that_is_ended_before_its_learner_has_begun_leaves_weights() {
     kill(learner, Signal::SIGCONT);
     drop(segment);
     assert_eq!(run.wait().code(), Some(143), "{}", run.output());
-    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     assert_eq!(policy.metadata.updates, 0);
     run.assert_nothing_left();
 }

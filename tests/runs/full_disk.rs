@@ -17,7 +17,7 @@ use shoal::segment::{NamedProcess, Segment};
 use shoal::sync::Ordering;
 
 use crate::support::namespaces::{in_a_mount_namespace, mount};
-use crate::support::programs::{self, SMALL, Supervised, Watchdog, segments_of, stop, wait_until};
+use crate::support::programs::{self, SMALL, Supervised, Watchdog, stop, wait_until};
 
 /// A run whose folder is on a small disk, and what it prints in a file on another.
 struct OnSmallDisk {
@@ -66,7 +66,7 @@ impl OnSmallDisk {
     }
 
     fn segment(&self) -> Segment {
-        Segment::attach_read_only(&segments_of(self.run.pid())[0]).unwrap()
+        self.run.segment_read_only()
     }
 
     fn evaluation(&self) -> Option<EvaluationScore> {

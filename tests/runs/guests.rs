@@ -13,9 +13,7 @@ use shoal::segment::processes::ProcessSlot;
 use shoal::standalone::{Patience, ReplayHandle, Stale};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{
-    Supervised, Watchdog, kill, number, said, segments_of, start, start_preset, stop, stop_outside_of_operations, told,
-};
+use crate::support::programs::{Supervised, Watchdog, kill, number, said, start, start_preset, stop, stop_outside_of_operations, told};
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
@@ -142,8 +140,7 @@ fn with_a_guest_inside() -> (Supervised, Child, Segment) {
     run.wait_for_updates(20);
     let guest = guest(&run);
     assert_eq!(run.wait_for_process("guest"), guest.id());
-    let name = segments_of(run.pid()).pop().unwrap();
-    let segment = Segment::attach_read_only(&name).unwrap();
+    let segment = run.segment_read_only();
     stop_inside(&segment, guest.id());
     // Only the death of an actor in the middle of an operation calls for a repair.
     let actor = run.wait_for_process("actor");

@@ -12,17 +12,17 @@ use shoal::segment::counters::Counter;
 use shoal::segment::processes::{Phase, Role};
 
 use crate::support::few_transitions::{ROWS, algorithm, batch, config, segment};
-use crate::support::programs::{kill, learner, living, start_preset, stop_outside_of_operations};
+use crate::support::programs::{bits, kill, learner, living, start_preset, stop_outside_of_operations};
 
 const UPDATES: u64 = 40;
 
 /// Parameters of the policy and of the critics.
 fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
-    let policy = learning.published().iter().map(|value| value.to_bits()).collect();
+    let policy = bits(learning.published());
     let mut critics = vec![0.0; algorithm(config).handed_over()];
     // A whole algorithm hands over the critics, as the half that learns them does.
     learning.halved().unwrap().hand_over(&mut critics);
-    [policy, critics.iter().map(|value| value.to_bits()).collect()]
+    [policy, bits(&critics)]
 }
 
 /// The statistics that actors would publish of the observations in `batch`, if wanted.
@@ -184,7 +184,7 @@ fn saved(segment: &Segment, half: usize) -> (u64, u64, Vec<u32>) {
     let board = segment.learner_boards().nth(half).unwrap();
     let mut values = vec![0.0; board.len()];
     let (version, [_, updates, ..]) = board.read(&mut values).unwrap();
-    (version, updates, values.iter().map(|value| value.to_bits()).collect())
+    (version, updates, bits(&values))
 }
 
 #[test]

@@ -3,9 +3,8 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 
-use crate::support::programs::{Supervised, kill, number, start_preset};
+use crate::support::programs::{Supervised, bits, kill, number, start_preset};
 
 /// Everything in one process: the same seed gives the same run, however busy the machine is.
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
@@ -66,7 +65,7 @@ fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decode
     let losses: Vec<f64> = run.metrics().iter().filter_map(|line| line["reconstruction_loss"].as_f64()).collect();
     let (first, last) = (losses[0], *losses.last().unwrap());
     assert!(last < 0.8 * first, "{losses:?}");
-    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
     assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
@@ -83,11 +82,11 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
         let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
         let mut run = start_preset(preset, &[SYNCHRONOUS, &fixed].concat());
         run.succeed();
-        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        let policy = run.last_weights();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
         let last = run.metrics().pop().unwrap();
         assert!(number(&last, "learned") > 20 * number(&last, "sampled"), "a fragment has many steps, each learned from often: {last}");
-        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
+        bits(&policy.parameters)
     };
     for preset in ["catch_appo", "cartpole_ppo"] {
         let first = train(preset, "run.seed=5");

@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use shoal::algorithms::registry;
-use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
+use shoal::checkpoint::{RowsIn, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments;
 use shoal::replay::{ReplayView, ZeroPriority};
@@ -14,14 +14,7 @@ use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
 
-use crate::support::programs::{
-    self, Supervised, Watchdog, checkpoints_in, number, program, said, segments_of, start, start_preset, told, under,
-};
-
-fn bits(folder: &Path) -> Vec<u32> {
-    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
-    policy.parameters.iter().map(|value| value.to_bits()).collect()
-}
+use crate::support::programs::{self, Supervised, Watchdog, bits, checkpoints_in, number, program, said, start, start_preset, told, under};
 
 fn steps_of(checkpoint: &Path) -> u64 {
     RunCheckpoint::open(checkpoint).unwrap().manifest().env_steps
@@ -46,7 +39,7 @@ fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Val
         let mut last = run.metrics().pop().unwrap();
         let figures = ["env_steps", "updates", "episodes", "inserted", "sampled", "replay_size", "parameter_version"];
         last.as_object_mut().unwrap().retain(|key, _| figures.contains(&key.as_str()));
-        (bits(&run.run_folder()), evaluations, last)
+        (bits(&run.last_weights().parameters), evaluations, last)
     })
 }
 
@@ -134,7 +127,7 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
     run.wait_for_updates(500);
     // Its memory stays mapped here when its name is gone.
-    let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+    let segment = run.segment_read_only();
     run.kill();
     let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
     let lock = std::fs::metadata(run.run_folder().join(".lock")).unwrap();

@@ -188,7 +188,7 @@ fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
             best = if confirmation["is_best"] == true { number(confirmation, "return_mean") } else { best };
         }
     }
-    let last = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap().metadata;
+    let last = run.last_weights().metadata;
     let newest = lines.iter().rfind(|line| line["version"] == last.parameter_version).expect("the last weights were evaluated");
     assert_eq!(last.evaluation.map(|evaluation| evaluation.return_mean), Some(number(newest, "return_mean")));
     run.assert_nothing_left();

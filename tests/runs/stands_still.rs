@@ -2,15 +2,9 @@
 //! killed for it; nor is anybody for a pause of the whole run.
 
 use nix::sys::signal::Signal;
-use shoal::segment::Segment;
 use shoal::segment::membership::View;
-use shoal::sync::Ordering;
 
-use crate::support::programs::{kill, start};
-
-fn updates(segment: &Segment) -> u64 {
-    segment.control().updates().load(Ordering::Relaxed)
-}
+use crate::support::programs::{kill, start, updates};
 
 #[test]
 fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end() {

@@ -13,7 +13,7 @@ use shoal::segment::{Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 use crate::support::few_transitions::{algorithm, config, state};
-use crate::support::programs::{self, SMALL, Supervised, checkpoints_in, number, preset, program, said, start, start_preset, told};
+use crate::support::programs::{self, SMALL, Supervised, bits, checkpoints_in, number, preset, program, said, start, start_preset, told};
 
 /// A synchronous run whose last weights are those of its only checkpoint.
 const TO_A_CHECKPOINT: &[&str] = &["actor.count=0", "checkpoint.synchronous_interval_steps=1500", "run.stop_env_steps=1500"];
@@ -38,14 +38,6 @@ fn from(source: &Supervised) -> String {
 /// The newest checkpoint, by the path that is the same from anywhere.
 fn newest(run: &Supervised) -> PathBuf {
     run.checkpoints().pop().unwrap().canonicalize().unwrap()
-}
-
-fn weights(run: &Supervised) -> PolicyWeights {
-    PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap()
-}
-
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|value| value.to_bits()).collect()
 }
 
 fn config_of(run: &Supervised) -> Config {
@@ -108,7 +100,7 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     std::fs::remove_file(newest(&source).join("replay.shoal")).unwrap();
     let few_steps = ["actor.count=0", "run.stop_env_steps=100", "checkpoint.synchronous_interval_steps=100"];
     let run = ended(start(&[&few_steps[..], &[&from(&source)]].concat()));
-    assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
+    assert!(bits(&run.last_weights().parameters) == bits(&source.last_weights().parameters), "other parameters");
     let last = run.metrics().pop().unwrap();
     assert!(number(&last, "env_steps") < 200 && number(&last, "updates") == 0 && number(&last, "replay_size") < 200, "{last}");
     assert!(run.log().contains(&format!("starts from {}: ", newest(&source).display())), "{}", run.log());
@@ -117,7 +109,7 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     // of its own.
     let mut run = start(&[BEFORE_THE_FIRST_UPDATE, &["run.stop_wall_s=0.001", &from(&run)]].concat());
     run.succeed();
-    assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
+    assert!(bits(&run.last_weights().parameters) == bits(&source.last_weights().parameters), "other parameters");
 }
 
 #[test]
@@ -185,8 +177,7 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
 
     let mut run = start_preset("cartpole_ppo", &[&normalised[..], &[&from(&source), "run.stop_env_steps=1000000000"]].concat());
     run.wait_for_process("learner");
-    // Read only: whoever looks at it in this way may do so beyond the end of the run.
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let begun = begun_with(&newest(&source), &segment);
     let seen = |segment: &Segment| {
         let board = segment.statistics_board(0).unwrap();
@@ -197,7 +188,7 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
     let (values, counts) = seen(&begun);
     let mut statistics = Statistics::new(4);
     statistics.merge(&values, counts);
-    let scaling = weights(&at_once).metadata.input_scaling.unwrap();
+    let scaling = at_once.last_weights().metadata.input_scaling.unwrap();
     assert_eq!(scaling, statistics.input_scaling());
     assert!(counts[0] > 2_000 && scaling.inverse_deviations.iter().all(|&scale| scale != 1.0), "{counts:?}, {scaling:?}");
     assert!(statistics.reward_scale() < 0.5, "{}", statistics.reward_scale());
@@ -314,7 +305,7 @@ fn several_seeds_start_from_the_same_checkpoint_wherever_the_path_was_typed() {
     assert_eq!(started.len(), 2);
     for run in started {
         let policy = PolicyWeights::load(&run.join("weights/last.safetensors")).unwrap();
-        assert!(bits(&policy.parameters) == bits(&weights(&source).parameters), "{}", run.display());
+        assert!(bits(&policy.parameters) == bits(&source.last_weights().parameters), "{}", run.display());
     }
     assert_eq!(checkpoints_in(&source.folder.path().join("runs/latest")).len(), 0, "the newest run is one of them");
 }

@@ -9,7 +9,7 @@ use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations};
+use crate::support::programs::{self, kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations, updates};
 
 #[test]
 fn a_killed_actor_is_replaced_and_training_goes_on() {
@@ -36,8 +36,7 @@ fn the_replacement_of_an_actor_goes_on_from_the_statistics_that_were_published()
     const UNPUBLISHED: u64 = 16 * 100;
     let mut run = start_preset("pendulum_ppo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
     run.wait_for_updates(100);
-    // Read only: whoever looks at it in this way may do so beyond the end of the run.
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let actor = process_slot(&segment, Role::Actor, 0);
     let board = segment.statistics_board(actor.index()).expect("the preset normalises");
     let mut values = vec![0.0; board.len()];
@@ -58,10 +57,6 @@ fn the_replacement_of_an_actor_goes_on_from_the_statistics_that_were_published()
 /// Whether the learner lives, and waits until it may have a batch.
 fn waits(learner: ProcessSlot<'_>) -> bool {
     learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait)
-}
-
-fn updates(segment: &Segment) -> u64 {
-    segment.control().updates().load(Ordering::Relaxed)
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use nix::sys::signal::Signal;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
-use shoal::segment::Segment;
 use shoal::segment::control::{Control, RunState};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, Supervised, number, start, start_preset, wait_until};
+use crate::support::programs::{self, Supervised, bits, number, start, start_preset, wait_until};
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     let fixed = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"];
@@ -14,11 +13,7 @@ fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     run.succeed();
     let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
     let evaluations = evaluations.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap(), evaluations)
-}
-
-fn bits(policy: &PolicyWeights) -> Vec<u32> {
-    policy.parameters.iter().map(|value| value.to_bits()).collect()
+    (run.last_weights(), evaluations)
 }
 
 #[test]
@@ -27,18 +22,18 @@ fn the_same_seed_gives_the_same_parameters_bit_for_bit() {
     let (second, second_evaluations) = train(&["run.seed=7"]);
     assert!(first.metadata.updates > 100, "{:?}", first.metadata);
     assert_eq!(first.metadata, second.metadata);
-    assert_eq!(bits(&first), bits(&second));
+    assert_eq!(bits(&first.parameters), bits(&second.parameters));
     let means = |all: &[serde_json::Value]| all.iter().map(|line| line["return_mean"].clone()).collect::<Vec<_>>();
     assert!(first_evaluations.len() >= 4);
     assert_eq!(means(&first_evaluations), means(&second_evaluations));
     let (other, _) = train(&["run.seed=8"]);
-    assert_ne!(bits(&first), bits(&other));
+    assert_ne!(bits(&first.parameters), bits(&other.parameters));
 }
 
 #[test]
 fn uniform_replay_is_reproducible_too() {
     let overrides = ["replay.prioritized=false", "algorithm.n_step=3", "network.dueling=true"];
-    assert_eq!(bits(&train(&overrides).0), bits(&train(&overrides).0));
+    assert_eq!(bits(&train(&overrides).0.parameters), bits(&train(&overrides).0.parameters));
 }
 
 #[test]
@@ -99,7 +94,7 @@ fn assert_ends_with_a_checkpoint_of(run: &mut Supervised, env_steps: u64) {
 fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in_that_moment() {
     let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
     run.wait_for_process("synchronous trainer");
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let control = segment.control();
     // The supervisor is told to end the run before it can see that a checkpoint is wanted.
     stop_until_one_is_wanted(&run, control);
@@ -113,7 +108,7 @@ fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in
 fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left() {
     let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
     let trainer = run.wait_for_process("synchronous trainer");
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let control = segment.control();
     stop_until_one_is_wanted(&run, control);
     // As long as somebody else has this lock, no checkpoint is written.

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
-use shoal::checkpoint::PolicyWeights;
 use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
-use crate::support::programs::{Supervised, Watchdog, kill, start, wait_for};
+use crate::support::programs::{Supervised, Watchdog, bits, kill, start, wait_for};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
@@ -235,8 +234,7 @@ fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
     let trained = |overrides: &[&str]| {
         let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
         run.succeed();
-        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
-        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+        bits(&run.last_weights().parameters)
     };
     assert_eq!(trained(&SHOWING), trained(&[]));
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use shoal::checkpoint::{Checkpoints, PolicyWeights};
 use shoal::segment::Segment;
 
 pub use processes::*;
@@ -168,7 +169,12 @@ pub fn number(line: &Value, key: &str) -> u64 {
 
 /// The complete checkpoints of the run in `folder`, the oldest first.
 pub fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
-    shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list().unwrap()
+    Checkpoints::new(folder.join("checkpoints")).list().unwrap()
+}
+
+/// The values bit for bit, with which parameters are compared.
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
 }
 
 impl Supervised {
@@ -343,6 +349,12 @@ impl Supervised {
         self.lines("evaluations.jsonl")
     }
 
+    /// The weights that the run has saved last.
+    #[track_caller]
+    pub fn last_weights(&self) -> PolicyWeights {
+        PolicyWeights::load(&self.run_folder().join("weights/last.safetensors")).unwrap()
+    }
+
     /// What `run.json` says.
     pub fn record(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.run_folder().join("run.json")).unwrap()).unwrap()
@@ -390,6 +402,13 @@ impl Supervised {
     pub fn segment(&self) -> Segment {
         let name = self.segment_name().expect("the run has a segment");
         Segment::attach(&name).unwrap()
+    }
+
+    /// The run's segment, without the right to change it: whoever looks at it in this way may do so beyond the end of the run.
+    #[track_caller]
+    pub fn segment_read_only(&self) -> Segment {
+        let name = self.segment_name().expect("the run has a segment");
+        Segment::attach_read_only(&name).unwrap()
     }
 
     /// Name of the run's segment: an adopted one has the name that it was given in another life.

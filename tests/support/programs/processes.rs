@@ -7,8 +7,14 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use shoal::segment::Segment;
 use shoal::segment::processes::{ProcessSlot, Role};
+use shoal::sync::Ordering;
 
 use super::{PAUSE, Supervised, Watchdog};
+
+/// How many updates a run has made.
+pub fn updates(segment: &Segment) -> u64 {
+    segment.control().updates().load(Ordering::Relaxed)
+}
 
 /// Numbers and process ids of those who play `role`.
 pub fn living(segment: &Segment, role: &str) -> Vec<(usize, u32)> {
