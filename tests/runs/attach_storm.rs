@@ -80,5 +80,4 @@ fn a_storm_of_attaching_processes_leaves_every_place_free_and_disturbs_nobody() 
     assert_eq!([run.processes("actor"), run.processes("learner")], own.map(|pid| vec![pid]));
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

@@ -66,5 +66,4 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
     run.resume(&[]);
     run.wait_for("more updates than before", |line| line["updates"].as_u64() > Some(updates + 50));
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

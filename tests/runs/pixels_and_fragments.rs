@@ -111,7 +111,6 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
         assert!(last[metric].is_number(), "{metric} is missing in {last}");
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -168,7 +167,6 @@ fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
         run.wait_for("the run to go on", |line| number(line, "updates") > before + 150);
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -178,7 +176,6 @@ fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
     let mut run = start_preset("cartpole_appo", &[ENDLESS, &overwrites].concat());
     run.wait_for("dropped fragments", |line| number(line, "dropped_fragments") > 50 && number(line, "updates") > 100);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -199,7 +196,6 @@ fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
     let values: Value = serde_json::from_str(&values).unwrap();
     assert_eq!(values["fields"][0]["shape"], serde_json::json!([52, 1, 42, 42]));
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -216,7 +212,6 @@ fn a_share_of_each_batch_is_replayed_whoever_is_killed() {
         run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -258,5 +253,4 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
     kill(attached.id(), Signal::SIGINT);
     attached.wait().unwrap();
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

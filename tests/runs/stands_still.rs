@@ -34,7 +34,6 @@ fn a_standstill_is_said_once_with_what_each_process_waits_for_and_so_is_its_end(
     assert_eq!(run.workers(), before, "nobody is killed for a standstill");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -58,5 +57,4 @@ fn a_run_that_is_stopped_as_a_whole_goes_on_with_all_its_processes() {
     assert!(!log.contains("has been silent") && !log.contains("nothing has advanced"), "{log}");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

@@ -137,7 +137,6 @@ fn a_replacement_for_which_the_system_has_no_room_is_started_once_it_has() {
         }
         drop(segment);
         run.end_by(Signal::SIGINT);
-        run.assert_nothing_left();
     }
 }
 
@@ -165,7 +164,6 @@ fn two_that_die_inside_operations_are_repaired_after_though_the_supervisor_can_o
     assert_eq!(log.matches("is stuck in the middle of an operation").count(), 1, "{log}");
     drop(segment);
     run.end_by(Signal::SIGINT);
-    run.assert_nothing_left();
 }
 
 #[test]

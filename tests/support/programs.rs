@@ -59,7 +59,7 @@ pub fn wait_until(awaited: &str, state: impl Fn() -> String, mut condition: impl
     wait_for(awaited, state, || condition().then_some(()));
 }
 
-/// A supervisor under way. Dropping it kills its whole run.
+/// A supervisor under way. Dropping it kills its whole run, and asserts that nothing of it is left unless the test has failed.
 pub struct Supervised {
     child: Child,
     /// Folder that holds the run folder and the registry.
