@@ -64,7 +64,7 @@ fn twenty_inspectors_at_once_do_not_disturb_a_writer() {
 #[test]
 fn a_real_run_is_seen_as_its_supervisor_sees_it() {
     let mut run = start(&["actor.count=2", "algorithm.n_step=1"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let pid = run.pid().to_string();
     let list = json(&run, &[]);
     let listed = &list["runs"][0];

@@ -18,7 +18,7 @@ fn a_run_trains_from_screens_and_tells_the_points_of_whole_games() {
         "evaluator.episodes=2",
         "evaluator.interval_ms=100",
     ]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let told = run.wait_for("a game of an actor", |line| line["train_return_mean"].is_number());
     assert!(told["train_return_mean"].as_f64() > Some(MORE_THAN_HITS), "actors tell points, not what a learner is rewarded with: {told}");
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());

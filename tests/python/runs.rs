@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::environments::{ActionArrays, ActionSpace};
 use shoal::segment::processes::{Phase, Role};
@@ -40,7 +39,7 @@ fn failure_of(mut run: Supervised) -> String {
 #[test]
 fn a_run_on_an_environment_of_gymnasium_trains_and_takes_in_attached_actors() {
     let mut run = start(&["environment.id=gymnasium:CartPole-v1", "actor.count=2", "evaluator.interval_ms=100"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     let attached = run.program("attach").arg(run.pid().to_string()).current_dir("/").stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the attached actor", |line| number(line, "attached") == 1 && number(line, "actors") == 3);
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
@@ -111,7 +110,7 @@ fn an_environment_that_crashes_rarely_ends_the_run_only_by_the_limit_of_restarts
 #[test]
 fn what_an_environment_prints_does_not_mix_with_the_answer() {
     let mut run = start_faulty("talk", "", &[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGINT);
     let output = run.program("evaluate").arg(run.run_folder()).args(["--json", "--episodes", "3"]).output().unwrap();
     assert!(said(&output).contains("a new episode"), "{}", said(&output));
@@ -193,7 +192,7 @@ fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_with
             changes[0],
             changes[1],
         ]);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let trained = run.metrics().pop().unwrap();
         assert_eq!(trained["train_return_mean"], 7.0, "{trained}");
         let evaluations = run.evaluations();
@@ -216,7 +215,7 @@ fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_a
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
     let of_one = ["actor.environments=1", "evaluator.environments=1", "run.stop_env_steps=600"];
     let mut run = start(&[&["environment.id=python:task:Task", &python_path][..], &of_one].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     assert!(!run.evaluations().is_empty(), "{}", run.log());
     let folder_of_run = run.run_folder();
@@ -231,11 +230,11 @@ fn every_algorithm_of_discrete_actions_plays_combinations_and_its_weights_say_fo
     for algorithm in ["dqn", "ppo", "appo"] {
         let of_task = ["environment.id=python:shapes:Lock", &python_path, "run.stop_env_steps=2000", "run.stop_eval_return=\"none\""];
         let mut run = start_preset(&format!("cartpole_{algorithm}"), &of_task);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let trained = run.metrics().pop().unwrap();
         assert!(trained["train_return_mean"].as_f64().unwrap() > 0.0, "{algorithm}: {trained}");
         let folder = run.run_folder();
-        let spaces = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap().metadata.spaces.unwrap();
+        let spaces = run.last_weights().metadata.spaces.unwrap();
         let arrays = ActionArrays { counts: vec![2, 3], start: vec![0, -1], shape: vec![2], dtype: "int64".into() };
         assert_eq!((spaces.action, spaces.action_arrays), (ActionSpace::Discrete { n: 6 }, Some(arrays)), "{algorithm}");
         run.ask("evaluate", &["--json", "--episodes", "2", folder.to_str().unwrap()]);
@@ -256,7 +255,7 @@ fn an_environment_of_which_there_is_only_one_is_trained_in_without_an_evaluator_
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
     let of_one = ["actor.environments=1", "actor.attach_slots=0", "evaluator.enabled=false", "evaluator.environments=1"];
     let mut run = start(&[&["environment.id=python:task:Task", &python_path, "run.stop_env_steps=600"][..], &of_one].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     let folder_of_run = run.run_folder();
     let played = run.ask("evaluate", &["--json", "--episodes", "3", folder_of_run.to_str().unwrap()]);
@@ -277,7 +276,7 @@ fn a_process_whose_environments_take_long_one_after_the_other_does_not_count_as_
 fn an_evaluator_whose_environments_close_too_slowly_is_killed_without_a_loss() {
     let evaluated = ["evaluator.enabled=true", "evaluator.episodes=32", "run.stop_env_steps=400"];
     let mut run = start_faulty("close slowly", "", &evaluated);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let log = run.log();
     let told = "evaluator 0, which was asked to leave, did not close its environments in time and was killed (after evaluating); \
                 nothing of the run is lost";
@@ -304,7 +303,7 @@ fn an_evaluator_that_is_still_resetting_long_after_it_was_called_off_is_not_said
 #[test]
 fn a_synchronous_run_whose_environment_crashes_as_it_is_closed_is_completed() {
     let mut run = start_faulty("crash in close", "", &["actor.count=0", "run.stop_env_steps=400"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.log().contains("nothing of the run is lost"), "{}", run.log());
     run.assert_nothing_left();
 }
@@ -359,7 +358,7 @@ fn what_an_environment_starts_ends_by_signals_and_at_the_latest_with_its_actor()
     let file = folder.path().join("helpers");
     let once = format!(r#", "once": {:?}"#, file.display().to_string());
     let mut run = start_faulty("keep helpers", &once, &["actor.count=1", "run.stop_env_steps=400"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     run.assert_nothing_left();
     let text = std::fs::read_to_string(file).unwrap();
@@ -438,7 +437,7 @@ fn an_actor_whose_environment_has_been_edited_since_the_run_began_is_not_let_in(
     std::fs::write(&file, task(2)).unwrap();
     let python_path = format!("environment.python_path={}", folder.path().display());
     let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     std::fs::write(&file, task(12)).unwrap();
     let refused = run.program("attach").arg(run.pid().to_string()).output().unwrap();
     let said = said(&refused);

@@ -18,15 +18,15 @@ use shoal::segment::keeping::Wanted;
 use shoal::segment::{NamedProcess, Segment, system};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, Supervised, number, said, segments_of, start, start_preset, wait_until};
+use crate::support::programs::{self, Supervised, bits, number, said, start, start_preset, wait_until};
 
 const KEPT: [&str; 3] = ["machine.sentinel=keep", "checkpoint.interval_s=600", "actor.count=2"];
 
 /// A run that has learned for a while, and its memory, which stays mapped here.
 fn learning(changes: &[&str]) -> (Supervised, Segment) {
     let mut run = start(&[&KEPT[..], changes].concat());
-    run.wait_for("updates", |line| number(line, "updates") > 500);
-    let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+    run.wait_for_updates(500);
+    let segment = run.segment_read_only();
     (run, segment)
 }
 
@@ -38,7 +38,7 @@ fn state_of(segment: &Segment) -> ([u64; 3], Vec<(u64, Vec<u32>)>) {
     let published = boards.map(|board| {
         let mut values = vec![0.0; board.len()];
         let (version, _) = board.read(&mut values).unwrap();
-        (version, values.iter().map(|value| value.to_bits()).collect())
+        (version, bits(&values))
     });
     (counts, published.collect())
 }
@@ -203,9 +203,9 @@ fn every_kind_of_replay_is_adopted_and_learned_from() {
     for (preset, changes) in [("rally_dqn", frames), ("cartpole_appo", &["run.stop_eval_return=\"none\""])] {
         let always = ["machine.sentinel=keep", "checkpoint.interval_s=600", "run.stop_env_steps=1000000000"];
         let mut run = start_preset(preset, &[&always[..], changes].concat());
-        run.wait_for("updates", |line| number(line, "updates") > 50);
+        run.wait_for_updates(50);
         run.kill_and_wait_for_keeper();
-        let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+        let segment = run.segment_read_only();
         let inserted = segment.control().inserted().load(Ordering::Relaxed);
         let [_, updates, _] = state_of(&segment).0;
         let lines = run.metrics().len();

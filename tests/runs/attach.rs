@@ -24,7 +24,7 @@ fn stderr(mut child: Child) -> (bool, String) {
 #[test]
 fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let attached = attach(&run, &[&run.pid().to_string(), "--actors", "2"]);
     run.wait_for("two attached actors", |line| number(line, "attached") == 2 && number(line, "actors") == 3);
     kill(attached.id(), Signal::SIGINT);
@@ -37,34 +37,31 @@ fn attached_actors_add_to_a_run_and_leave_it_cleanly() {
     });
     assert!(run.log().contains("environment steps"), "{}", run.log());
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn more_actors_than_a_run_could_ever_take_are_refused_once() {
     let mut run = start(&["actor.attach_slots=3"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "99"]));
     assert!(!success && text.contains("99 actors are asked for, and the run has 3 places"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn a_run_in_one_process_refuses_actors_from_outside_and_says_why() {
     let mut run = start(&["actor.count=0"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string(), "--actors", "9"]));
     assert!(!success && text.contains("takes nobody from outside") && !text.contains("8 places"), "{text}");
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn an_attached_actor_may_be_killed() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     for _ in 0..3 {
         let mut attached = attach(&run, &[&run.pid().to_string()]);
         kill(run.wait_for_process("attached actor"), Signal::SIGKILL);
@@ -74,13 +71,12 @@ fn an_attached_actor_may_be_killed() {
     }
     run.wait_for_log("was killed, or ended by what it ran, after");
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn an_attached_actor_that_stands_still_inside_an_operation_is_killed_for_a_repair_and_the_log_says_so() {
     let mut run = start(&["actor.count=1"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let mut attached = attach(&run, &[&run.pid().to_string()]);
     let pid = run.wait_for_process("attached actor");
     let segment = run.segment();
@@ -96,7 +92,6 @@ fn an_attached_actor_that_stands_still_inside_an_operation_is_killed_for_a_repai
     assert!(!attached.wait().unwrap().success());
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 /// The environment steps of attached actors in a log, in the order in which the actors left.
@@ -111,7 +106,7 @@ fn steps_told(log: &str) -> Vec<u64> {
 #[test]
 fn the_log_counts_the_steps_of_an_attached_actor_without_those_of_the_one_before_it() {
     let mut run = start(&["actor.attach_slots=1"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let segment = run.segment();
     let steps_in_place = || {
         let mut slots = segment.processes().iter();
@@ -136,7 +131,7 @@ fn the_log_counts_the_steps_of_an_attached_actor_without_those_of_the_one_before
 fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let mut run = start(&[]);
-        run.wait_for("the first updates", |line| number(line, "updates") > 20);
+        run.wait_for_updates(20);
         let attached = attach(&run, &[&run.pid().to_string()]);
         run.wait_for("the attached actor", |line| number(line, "attached") == 1);
         run.signal(signal);
@@ -150,7 +145,7 @@ fn attached_actors_leave_with_the_run_and_with_the_supervisor() {
 #[test]
 fn a_run_can_be_named_by_its_record_instead_of_its_process_id() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
     let attached = attach(&run, &["--config", record.to_str().unwrap()]);
     run.wait_for("the attached actor", |line| number(line, "attached") == 1);
@@ -181,7 +176,7 @@ fn a_run_that_is_seen_can_be_joined() {
 #[test]
 fn a_full_run_and_an_unknown_one_are_named() {
     let mut run = start(&["actor.attach_slots=1"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let first = attach(&run, &[&run.pid().to_string()]);
     run.wait_for("the attached actor", |line| number(line, "attached") == 1);
     let (success, text) = stderr(attach(&run, &[&run.pid().to_string()]));
@@ -196,7 +191,7 @@ fn a_full_run_and_an_unknown_one_are_named() {
 #[test]
 fn strangers_at_the_socket_do_not_disturb_the_run() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let socket = run.folder.path().join(format!("shoal/{}.socket", run.pid()));
     let connect = || UnixStream::connect(&socket).unwrap();
     // Silence, a hostile length, garbage of the right length, and half a message.

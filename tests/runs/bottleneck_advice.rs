@@ -32,7 +32,7 @@ struct Rates {
 fn rates(mut runs: Vec<Supervised>, seconds: f64) -> Vec<(Rates, Value)> {
     let at = |line: &Value, key: &str| line[key].as_f64().unwrap();
     for run in &mut runs {
-        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(0));
+        run.wait_for_updates(0);
     }
     let first: Vec<Value> = runs.iter().map(|run| run.metrics().pop().unwrap()).collect();
     let mut last = first.clone();
@@ -215,7 +215,7 @@ fn a_wider_band_for_sides_that_wait_for_each_other() {
 #[test]
 fn a_process_that_is_killed_again_and_again_is_what_the_report_names() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     for _ in 0..4 {
         let seen = run.metrics().pop().unwrap()["restarts"].as_u64();
         kill(run.wait_for_process("actor"), Signal::SIGKILL);

@@ -21,7 +21,7 @@ fn found(folder: &Path) -> ([Vec<OsString>; 2], Option<PathBuf>) {
 /// A run that has ended.
 fn ended() -> Supervised {
     let mut run = start(&["run.stop_env_steps=1000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     run
 }
 

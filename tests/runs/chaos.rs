@@ -110,7 +110,7 @@ fn a_run_survives_random_kills_and_stops_of_everything() {
         "checkpoint.interval_s=0.3",
         "machine.sentinel=keep",
     ]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(50));
+    run.wait_for_updates(50);
     let mut attached = attach(&run);
     let mut blows = 0;
     while report.kills < kills {

@@ -38,7 +38,7 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
     let mut program = command(folder.path(), &[SMALL, &overrides].concat());
     program.env("LD_PRELOAD", moved_clock(folder.path())).env("MOVED_CLOCK", folder.path().join("moved"));
     let mut run = Supervised::spawn(program, folder);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(50));
+    run.wait_for_updates(50);
     // Actor and learner were there before; the evaluator begins at its leisure.
     run.wait_for_process("evaluator");
     let before = run.workers();
@@ -66,5 +66,4 @@ fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
     run.resume(&[]);
     run.wait_for("more updates than before", |line| line["updates"].as_u64() > Some(updates + 50));
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

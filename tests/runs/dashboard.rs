@@ -15,7 +15,7 @@ fn id_of(run: &programs::Supervised) -> String {
 /// A run that has learned and is over, and a dashboard of it.
 fn ended() -> (programs::Supervised, Dashboard) {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGINT);
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
     (run, dashboard)
@@ -107,7 +107,7 @@ fn every_file_that_the_page_names_is_there() {
 #[test]
 fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
     let mut run = start(&["actor.count=2"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
     let id = id_of(&run);
     assert_eq!(dashboard.run, id, "the link leads to the run");
@@ -154,7 +154,7 @@ fn a_run_is_shown_while_it_goes_on_and_when_it_has_ended() {
 #[test]
 fn a_killed_supervisor_is_named_and_its_curves_stay() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let dashboard = Dashboard::start(&run, &[&run.pid().to_string()]);
     let id = id_of(&run);
     let mut events = dashboard.listen(&id);
@@ -169,7 +169,7 @@ fn a_killed_supervisor_is_named_and_its_curves_stay() {
 #[test]
 fn what_the_visualizer_shows_and_its_videos_are_on_the_page() {
     let mut run = start(&["visualizer.enabled=true", "visualizer.pictures_per_s=100", "visualizer.video_interval_s=0.001"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
     let id = id_of(&run);
     assert_eq!(dashboard.bytes(&format!("runs/{id}/picture")).0, 404, "nobody follows the run yet");
@@ -214,7 +214,7 @@ fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in_and_stays_w
     let mut command = programs::command(folder.path(), &relative);
     command.current_dir(folder.path());
     let mut run = programs::Supervised::spawn(command, folder);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let elsewhere = run.folder.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     for arguments in [vec![], vec![run.pid().to_string()]] {
@@ -232,7 +232,7 @@ fn a_run_is_found_from_another_folder_than_the_one_it_was_started_in_and_stays_w
 #[test]
 fn a_run_whose_folder_was_moved_while_it_goes_on_is_found_by_the_process_id_of_its_supervisor() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     run.move_folder("archive");
     run.wait_for_log("the folder of the run was moved");
     let dashboard = Dashboard::start(&run, &[&run.pid().to_string()]);
@@ -242,7 +242,7 @@ fn a_run_whose_folder_was_moved_while_it_goes_on_is_found_by_the_process_id_of_i
 #[test]
 fn a_copy_of_a_run_s_folder_does_not_hide_the_run() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let id = id_of(&run);
     let copy = run.folder.path().join("copies").join(&id);
     std::fs::create_dir_all(&copy).unwrap();
@@ -258,7 +258,7 @@ fn a_copy_of_a_run_s_folder_does_not_hide_the_run() {
 #[test]
 fn ten_pages_see_the_same_run() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
     let id = id_of(&run);
     let mut pages: Vec<_> = (0..10).map(|_| dashboard.listen(&id)).collect();
@@ -305,7 +305,7 @@ fn a_run_whose_folder_is_gone_is_told_to_open_pages_and_answered_to_no_other() {
 #[test]
 fn whatever_a_segment_holds_the_dashboard_goes_on() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let dashboard = Dashboard::start(&run, &[run.run_folder().to_str().unwrap()]);
     let id = id_of(&run);
     let mut events = dashboard.listen(&id);

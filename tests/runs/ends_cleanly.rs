@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 use shoal::config::Config;
 use shoal::segment::control::RunState;
 use shoal::sync::Ordering;
@@ -28,7 +27,7 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
     for name in ["config.toml", "metrics.jsonl", "evaluations.jsonl", "run.json", "weights/last.safetensors", "weights/best.safetensors"] {
         assert!(folder.join(name).is_file(), "{name} is missing");
     }
-    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     assert_eq!((policy.metadata.environment.as_str(), policy.metadata.algorithm.as_str()), ("CartPole-v1", "dqn"));
     assert_eq!(policy.metadata.updates, last["updates"].as_u64().unwrap());
     assert!(output.contains("step limit"), "{output}");
@@ -38,7 +37,7 @@ fn the_step_limit_ends_a_run_with_all_its_results() {
 fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_progress() {
     // The first evaluation starts with the first parameters, and the next would only at the end.
     let mut run = start(&["run.stop_wall_s=6.0", "run.metrics_interval_s=3600.0", "evaluator.interval_ms=3600000"]);
-    assert!(run.wait().success());
+    run.succeed();
     let output = run.output();
     assert!(output.contains("time limit"), "{output}");
     let mut metrics = run.metrics();
@@ -71,7 +70,7 @@ fn the_time_limit_ends_a_run_without_another_evaluation_and_is_known_to_its_prog
 #[test]
 fn the_resolved_configuration_can_be_run_again() {
     let mut first = start(&["run.stop_env_steps=1000"]);
-    assert!(first.wait().success());
+    first.succeed();
     let config = first.run_folder().join("config.toml");
     let folder = tempfile::tempdir().unwrap();
     let place = format!("run.folder={:?}", folder.path().display().to_string());
@@ -85,7 +84,7 @@ fn the_resolved_configuration_can_be_run_again() {
 fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
     for signal in programs::stop_signals() {
         let mut run = start(&[]);
-        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+        run.wait_for_updates(10);
         run.end_by(signal);
         assert!(run.run_folder().join("weights/last.safetensors").is_file());
         let reason = if signal == Signal::SIGINT { "interrupted" } else { "terminated" };
@@ -132,7 +131,7 @@ fn keeps_its_last_checkpoint_though_the_request_is_repeated() -> bool {
 fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
     for count in [1, 2] {
         let mut run = start(&["checkpoint.interval_s=3600", "evaluator.enabled=false", &format!("learner.count={count}")]);
-        run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+        run.wait_for_updates(20);
         let segment = run.segment();
         (0..count).for_each(|number| stop_outside_of_operations(learner(&segment, number)));
         run.end_by(Signal::SIGTERM);
@@ -152,7 +151,7 @@ fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
 #[test]
 fn an_evaluator_that_dies_while_the_run_ends_is_told_with_what_that_cost() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     let evaluator = run.wait_for_process("evaluator");
     let segment = run.segment();
     // It stands still before the step limit comes, so that the last weights are still to be evaluated.
@@ -160,7 +159,7 @@ fn an_evaluator_that_dies_while_the_run_ends_is_told_with_what_that_cost() {
     segment.control().env_steps().fetch_add(1_000_000_000, Ordering::Relaxed);
     run.wait_until("the end of training", || segment.control().run_state() == RunState::Stopping);
     kill(evaluator, Signal::SIGKILL);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let log = run.log();
     let told = log.lines().find(|line| line.contains("evaluator 0, which was asked to leave, was killed by SIGKILL"));
     assert!(told.is_some_and(|line| line.ends_with("(after evaluating); what it had not reported is lost")), "{log}");
@@ -176,7 +175,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
     command.env("XDG_RUNTIME_DIR", folder.path()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
     let mut run = programs::Supervised::spawn(command, folder);
     let updates = |line: &serde_json::Value| line["updates"].as_u64().unwrap_or(0);
-    let before = updates(&run.wait_for("updates", |line| updates(line) > 10));
+    let before = updates(&run.wait_for_updates(10));
     run.signal(Signal::SIGHUP);
     run.wait_for("more updates", |line| updates(line) > before + 500);
     run.end_by(Signal::SIGTERM);
@@ -228,7 +227,7 @@ fn a_limit_on_the_size_of_files_is_an_error_with_words_and_kills_nobody() {
     assert!(!folder.path().join("runs").exists(), "nothing has begun");
 
     let mut run = start(&["run.stop_env_steps=1000"]);
-    assert!(run.wait().success());
+    run.succeed();
     let mut evaluate = run.program("evaluate");
     evaluate.arg(run.run_folder()).args(["--episodes", "1", "--video"]).arg(folder.path().join("video.gif"));
     let output = under("ulimit -f 2", &evaluate).output().unwrap();
@@ -253,7 +252,7 @@ fn a_run_that_is_ended_before_its_learner_has_begun_leaves_weights() {
     kill(learner, Signal::SIGCONT);
     drop(segment);
     assert_eq!(run.wait().code(), Some(143), "{}", run.output());
-    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     assert_eq!(policy.metadata.updates, 0);
     run.assert_nothing_left();
 }

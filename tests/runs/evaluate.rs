@@ -27,7 +27,7 @@ fn evaluate_in(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
 fn weights_are_played_as_their_run_evaluated_them_even_if_their_file_is_named() {
     let overrides = ["evaluator.greedy=false", "run.stop_env_steps=4000", "run.stop_eval_return=none", "checkpoint.interval_s=none"];
     let mut run = start_preset("catch_appo", &overrides);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let file = run.run_folder().join("weights/last.safetensors");
     for (path, which) in [(run.run_folder(), &["--weights", "last"][..]), (file.clone(), &[])] {
         let (success, out, error) = evaluate(&[&[path.to_str().unwrap(), "--episodes", "3"][..], which].concat());
@@ -59,7 +59,7 @@ fn weights_are_played_as_their_run_evaluated_them_even_if_their_file_is_named() 
 fn episodes_that_were_cut_off_are_counted() {
     // No episode of CartPole is over in five steps, however it is played.
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.episode_limit_steps=5"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let folder = run.run_folder();
     let arguments = [folder.to_str().unwrap(), "--episodes", "3"];
     let (success, out, error) = evaluate(&[&arguments[..], &["--json"]].concat());
@@ -86,7 +86,7 @@ fn a_path_that_is_not_there_is_told_what_makes_one() {
 #[test]
 fn a_run_that_has_saved_no_weights_is_told_when_it_will() {
     let mut run = start(&["run.stop_env_steps=2000"]);
-    assert!(run.wait().success());
+    run.succeed();
     let folder = run.run_folder();
     std::fs::remove_dir_all(folder.join("weights")).unwrap();
     let (success, _, error) = evaluate(&[folder.to_str().unwrap()]);
@@ -96,7 +96,7 @@ fn a_run_that_has_saved_no_weights_is_told_when_it_will() {
 #[test]
 fn a_run_folder_and_its_weights_file_give_the_same_returns() {
     let mut run = start(&["run.stop_env_steps=2000", "network.dueling=true"]);
-    assert!(run.wait().success());
+    run.succeed();
     let folder = run.run_folder();
     let file = folder.join("weights/last.safetensors");
     let play = |path: &Path, which: &[&str]| {
@@ -119,7 +119,7 @@ fn a_run_folder_and_its_weights_file_give_the_same_returns() {
 #[test]
 fn a_video_shows_the_first_episode_and_changes_no_return() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let folder = run.run_folder();
     let play = |episodes: &str, more: &[&str]| {
         let arguments = [&[folder.to_str().unwrap(), "--episodes", episodes, "--seed", "3", "--json"], more].concat();
@@ -168,7 +168,7 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
 #[test]
 fn the_returns_are_told_even_if_the_video_cannot_be_written() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let videos = tempfile::tempdir().unwrap();
     let path = videos.path().join("first.gif");
     let mut command = run.program("evaluate");
@@ -184,7 +184,7 @@ fn the_returns_are_told_even_if_the_video_cannot_be_written() {
 #[test]
 fn the_returns_are_told_though_the_path_of_the_video_is_not_utf8() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let path = run.folder.path().join(OsStr::from_bytes(b"first\xe9.gif"));
     let mut command = run.program("evaluate");
     command.arg(run.run_folder()).args(["--episodes", "3", "--json", "--video"]).arg(&path);
@@ -196,7 +196,7 @@ fn the_returns_are_told_though_the_path_of_the_video_is_not_utf8() {
 #[test]
 fn without_best_weights_the_last_ones_are_played_and_that_is_said() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let folder = run.run_folder();
     let (success, out, error) = evaluate(&[folder.to_str().unwrap(), "--episodes", "2"]);
     assert!(success && out.contains("last.safetensors") && out.contains("the last ones"), "{out}{error}");
@@ -238,7 +238,7 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
 #[test]
 fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
     let mut run = start(&["checkpoint.interval_s=0.2", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     run.end_by(nix::sys::signal::Signal::SIGINT);
     let play = |run: &Supervised, which: &str| -> Value {
         let output =
@@ -260,7 +260,7 @@ fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
 #[test]
 fn a_checkpoint_that_is_removed_while_it_is_read_gives_way_to_the_one_after_it() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let folder = run.run_folder();
     std::fs::rename(folder.join("weights/last.safetensors"), folder.join("weights/best.safetensors")).unwrap();
     let [removed, next] = ["000001-step1", "000002-step2"].map(|name| folder.join("checkpoints").join(name));
@@ -286,7 +286,7 @@ fn a_checkpoint_that_is_removed_while_it_is_read_gives_way_to_the_one_after_it()
 #[test]
 fn asking_for_last_weights_that_are_not_saved_yet_says_when_they_will_be() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let weights = run.run_folder().join("weights");
     std::fs::rename(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
     let folder = run.run_folder();
@@ -302,7 +302,7 @@ fn weights_that_lie_apart_from_the_options_of_their_environment_are_told_where_t
         "catch_dqn",
         &["environment.frame_stack=3", "run.stop_env_steps=500", "run.stop_eval_return=none", "evaluator.enabled=false"],
     );
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let apart = tempfile::tempdir().unwrap();
     let copy = apart.path().join("weights.safetensors");
     std::fs::copy(run.run_folder().join("weights/last.safetensors"), &copy).unwrap();

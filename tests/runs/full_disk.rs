@@ -17,7 +17,7 @@ use shoal::segment::{NamedProcess, Segment};
 use shoal::sync::Ordering;
 
 use crate::support::namespaces::{in_a_mount_namespace, mount};
-use crate::support::programs::{self, SMALL, Supervised, Watchdog, number, segments_of, stop, wait_until};
+use crate::support::programs::{self, SMALL, Supervised, Watchdog, stop, wait_until};
 
 /// A run whose folder is on a small disk, and what it prints in a file on another.
 struct OnSmallDisk {
@@ -66,7 +66,7 @@ impl OnSmallDisk {
     }
 
     fn segment(&self) -> Segment {
-        Segment::attach_read_only(&segments_of(self.run.pid())[0]).unwrap()
+        self.run.segment_read_only()
     }
 
     fn evaluation(&self) -> Option<EvaluationScore> {
@@ -89,7 +89,7 @@ impl OnSmallDisk {
     /// A run that has learned, and was asked to end when its first and last checkpoint finds no room.
     fn asked_to_end_without_room() -> Self {
         let mut run = Self::start("2m", &["network.hidden=[256, 256]", "checkpoint.interval_s=600"]);
-        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        run.run.wait_for_updates(100);
         run.run.signal(Signal::SIGTERM);
         run
     }
@@ -300,7 +300,7 @@ fn the_end_of_a_synchronous_run_waits_for_room_for_the_checkpoint_that_its_train
 fn a_kept_run_outlives_whoever_adopts_it_while_the_disk_is_full() {
     in_a_mount_namespace("full_disk::a_kept_run_outlives_whoever_adopts_it_while_the_disk_is_full", || {
         let mut run = OnSmallDisk::start("8m", &["machine.sentinel=keep", "checkpoint.interval_s=600"]);
-        run.run.wait_for("updates", |line| number(line, "updates") > 100);
+        run.run.wait_for_updates(100);
         let segment = run.segment();
         let keeper = run.run.kill_and_wait_for_keeper();
         let filler = run.run.folder.path().join("runs/filler");

@@ -13,9 +13,7 @@ use shoal::segment::processes::ProcessSlot;
 use shoal::standalone::{Patience, ReplayHandle, Stale};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{
-    Supervised, Watchdog, kill, number, said, segments_of, start, start_preset, stop, stop_outside_of_operations, told,
-};
+use crate::support::programs::{Supervised, Watchdog, kill, number, said, start, start_preset, stop, stop_outside_of_operations, told};
 
 /// Names the supervisor to the process that plays a guest.
 const SUPERVISOR: &str = "SHOAL_TEST_SUPERVISOR";
@@ -69,14 +67,13 @@ fn guest(run: &Supervised) -> Child {
 #[test]
 fn a_run_that_learns_from_fragments_refuses_guests_and_keeps_their_places_free() {
     let mut run = start_preset("cartpole_appo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     for _ in 0..3 {
         let refused = player(&run).output().unwrap();
         let said = said(&refused) + &String::from_utf8_lossy(&refused.stdout);
         assert!(!refused.status.success() && said.contains("fragments of trajectories (appo)"), "{said}");
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -98,13 +95,12 @@ fn the_importance_exponent_of_a_guest_is_that_of_the_learners() {
     assert!(expected.contains(&of_guest), "{of_guest} is not in {expected:?}");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn what_a_guest_draws_is_taken_from_no_learner() {
     let mut run = start(&["machine.hang_timeout_s=1000"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let segment = run.segment();
     let learner = run.wait_for_process("learner");
     stop_outside_of_operations(slot_of(&segment, learner));
@@ -115,7 +111,6 @@ fn what_a_guest_draws_is_taken_from_no_learner() {
     kill(learner, Signal::SIGCONT);
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 fn slot_of(segment: &Segment, pid: u32) -> ProcessSlot<'_> {
@@ -139,11 +134,10 @@ fn stop_inside(segment: &Segment, pid: u32) {
 /// A run whose guest stands still inside an operation while the sums were made again after the death of an actor.
 fn with_a_guest_inside() -> (Supervised, Child, Segment) {
     let mut run = start(&["actor.count=1", "replay.samples_per_insert=\"none\"", "machine.hang_timeout_s=1000"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let guest = guest(&run);
     assert_eq!(run.wait_for_process("guest"), guest.id());
-    let name = segments_of(run.pid()).pop().unwrap();
-    let segment = Segment::attach_read_only(&name).unwrap();
+    let segment = run.segment_read_only();
     stop_inside(&segment, guest.id());
     // Only the death of an actor in the middle of an operation calls for a repair.
     let actor = run.wait_for_process("actor");
@@ -192,7 +186,7 @@ fn an_actor_that_stands_still_while_sums_are_to_be_made_again_is_killed_as_in_a_
 #[test]
 fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let mut guest = guest(&run);
     assert_eq!(run.wait_for_process("guest"), guest.id());
     let segment = run.segment();
@@ -211,7 +205,7 @@ fn a_guest_at_the_gate_of_a_supervisor_that_dies_is_told_that_the_run_has_ended(
 fn each_call_of_a_guest_whose_supervisor_was_killed_says_that_the_run_has_ended() {
     // Without checkpoints, so that no sentinel notes in the segment that the run is over.
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let mut guest = guest(&run);
     assert_eq!(run.wait_for_process("guest"), guest.id());
     run.signal(Signal::SIGKILL);
@@ -227,19 +221,18 @@ fn entrance(run: &Supervised) -> impl Fn() -> Option<Attachment> + use<> {
 #[test]
 fn a_guest_that_hangs_up_before_it_takes_its_place_gives_it_back() {
     let mut run = start(&["actor.attach_slots=1"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let join = entrance(&run);
     // As when it cannot open the segment.
     drop(join().expect("a place"));
     run.wait_until("the place to be free", || join().is_some());
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn guests_that_leave_at_once_are_seen_off_though_one_of_them_is_in_the_middle_of_an_operation() {
     let mut run = start(&["actor.attach_slots=2"]);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let segment = run.segment();
     let schema = Schema::from_description(&segment.description().unwrap().fields).unwrap();
     let join = entrance(&run);

@@ -4,10 +4,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 
-use crate::support::programs::{kill, segments_of, start};
+use crate::support::programs::{kill, start};
 
 const OWN: usize = 2;
 const ATTACHED: usize = 2;
@@ -31,11 +30,11 @@ const LEARNER_BOUND: &[&str] = &[
 #[test]
 fn no_actor_gets_less_than_half_of_its_share() {
     let mut run = start(LEARNER_BOUND);
-    run.wait_for("the first updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     let mut attach = run.program("attach");
     attach.args([&run.pid().to_string(), "--actors", &ATTACHED.to_string()]).stderr(Stdio::null());
     let mut attached = attach.spawn().unwrap();
-    let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+    let segment = run.segment_read_only();
     let look =
         || -> Vec<u64> { (0..OWN + ATTACHED).map(|slot| segment.processes().slot(slot).counters().get(Counter::Inserted)).collect() };
     run.wait_for("everybody", |_| look().iter().all(|&inserted| inserted > 4 * FLUSH));

@@ -8,14 +8,14 @@ use crate::support::programs::{Supervised, number, program, start, told};
 #[test]
 fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
     let mut run = start(&["run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     // As a confirmation after the last checkpoint leaves them.
     let weights = run.run_folder().join("weights");
     std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
     let best = std::fs::read(weights.join("best.safetensors")).unwrap();
     let steps = run.metrics().pop().unwrap()["env_steps"].as_u64().unwrap();
     run.resume(&["--set", "actor.count=0", "--set", &format!("run.stop_env_steps={}", steps + 500)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
 }
 
@@ -23,7 +23,7 @@ fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
 fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it() {
     let mut run =
         start(&["actor.count=0", "run.stop_env_steps=2000", "evaluator.enabled=false", "checkpoint.synchronous_interval_steps=1000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     run.resume(&["--set", "actor.count=1", "--set", "checkpoint.interval_s=none", "--set", "run.stop_env_steps=1000000000"]);
     run.wait_for("steps of a life without a checkpoint", |line| line["env_steps"].as_u64() > Some(2500));
     run.kill();
@@ -32,7 +32,7 @@ fn best_weights_of_an_asynchronous_life_stay_whatever_came_before_and_after_it()
     std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
     let best = std::fs::read(weights.join("best.safetensors")).unwrap();
     run.resume(&["--set", "actor.count=0", "--set", "run.stop_env_steps=4000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(std::fs::read(weights.join("best.safetensors")).is_ok_and(|now| now == best));
 }
 
@@ -41,13 +41,13 @@ fn a_resumed_synchronous_run_keeps_its_best_weights_only_if_a_change_keeps_it_fr
     for (change, stay) in [("learner.learning_rate=0.0001", true), ("run.stop_env_steps=3500", true), ("machine.max_restarts=3", false)] {
         let settings = ["actor.count=0", "run.stop_env_steps=3000", "evaluator.enabled=false"];
         let mut run = start(&[&settings[..], &["checkpoint.synchronous_interval_steps=1000", "checkpoint.keep_last=9"]].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         // As a confirmation after the checkpoint leaves them.
         let weights = run.run_folder().join("weights");
         std::fs::copy(weights.join("last.safetensors"), weights.join("best.safetensors")).unwrap();
         let first = run.checkpoints().remove(0);
         run.resume(&["--from", first.to_str().unwrap(), "--set", change]);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         assert_eq!(weights.join("best.safetensors").exists(), stay, "{change}");
     }
 }
@@ -55,7 +55,7 @@ fn a_resumed_synchronous_run_keeps_its_best_weights_only_if_a_change_keeps_it_fr
 #[test]
 fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the_lines_say() {
     let mut run = start(&["run.stop_env_steps=2000", "evaluator.interval_ms=0", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let [file, weights] = ["evaluations.jsonl", "weights/best.safetensors"].map(|name| run.run_folder().join(name));
     let lines = run.evaluations();
     let write_lines = |is_wanted: &dyn Fn(&Value) -> bool| {
@@ -83,7 +83,7 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
 fn best_without_evaluator(run: &mut Supervised) -> (Value, Option<u64>) {
     let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", "evaluator.enabled=false", "--set", &format!("run.stop_env_steps={}", steps + 500)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let newest = RunCheckpoint::open(run.checkpoints().last().unwrap()).unwrap();
     (run.record()["finished"]["summary"]["best_evaluation"].clone(), newest.manifest().best_env_steps)
 }

@@ -57,7 +57,7 @@ fn runs_of_which_everything_was_killed_leave_nothing_once_another_has_started() 
         Some(record["supervisor_pid"] == pid)
     };
     run.wait_until("its folder", || is_its_own() == Some(true));
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGTERM);
     run.assert_nothing_left();
     let left: Vec<String> = supervisors.into_iter().flat_map(segments_of).collect();

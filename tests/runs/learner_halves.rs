@@ -12,17 +12,17 @@ use shoal::segment::counters::Counter;
 use shoal::segment::processes::{Phase, Role};
 
 use crate::support::few_transitions::{ROWS, algorithm, batch, config, segment};
-use crate::support::programs::{kill, learner, living, start_preset, stop_outside_of_operations};
+use crate::support::programs::{bits, kill, learner, living, start_preset, stop_outside_of_operations};
 
 const UPDATES: u64 = 40;
 
 /// Parameters of the policy and of the critics.
 fn parameters(learning: &mut dyn Learning, config: &Config) -> [Vec<u32>; 2] {
-    let policy = learning.published().iter().map(|value| value.to_bits()).collect();
+    let policy = bits(learning.published());
     let mut critics = vec![0.0; algorithm(config).handed_over()];
     // A whole algorithm hands over the critics, as the half that learns them does.
     learning.halved().unwrap().hand_over(&mut critics);
-    [policy, critics.iter().map(|value| value.to_bits()).collect()]
+    [policy, bits(&critics)]
 }
 
 /// The statistics that actors would publish of the observations in `batch`, if wanted.
@@ -184,7 +184,7 @@ fn saved(segment: &Segment, half: usize) -> (u64, u64, Vec<u32>) {
     let board = segment.learner_boards().nth(half).unwrap();
     let mut values = vec![0.0; board.len()];
     let (version, [_, updates, ..]) = board.read(&mut values).unwrap();
-    (version, updates, values.iter().map(|value| value.to_bits()).collect())
+    (version, updates, bits(&values))
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
         "pendulum_sac",
         &[SPLIT, &["run.stop_env_steps=3000", "checkpoint.interval_s=60", "checkpoint.replay=always"]].concat(),
     );
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     for metric in ["loss", "q_mean", "gradient_norm", "policy_loss", "entropy", "action_std", "entropy_temperature"] {
         assert!(last[metric].is_number(), "{metric} in {last}");
@@ -273,7 +273,7 @@ fn a_run_in_halves_says_what_both_learn_and_goes_on_from_a_checkpoint_with_both(
     assert_eq!(last["learned"].as_u64(), Some(updates * 32), "both halves learn from as much, which counts once");
     let before = last["entropy_temperature"].as_f64().unwrap();
     run.resume(&["--set", "run.stop_env_steps=9000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let metrics = run.metrics();
     let first = metrics
         .iter()

@@ -3,7 +3,7 @@
 
 #![cfg(libtorch_on_demand)]
 
-use crate::support::programs::{SMALL, Supervised, command, number};
+use crate::support::programs::{SMALL, Supervised, command};
 
 /// A run with `engine` that has learned something, on a system that binds every symbol of a library when it is loaded.
 fn learning_with(engine: &str) -> Supervised {
@@ -11,7 +11,7 @@ fn learning_with(engine: &str) -> Supervised {
     let mut command = command(folder.path(), &[SMALL, &[&format!("network.engine={engine}")]].concat());
     command.env("LD_BIND_NOW", "1");
     let mut run = Supervised::spawn(command, folder);
-    run.wait_for("updates", |line| number(line, "updates") > 0);
+    run.wait_for_updates(0);
     run
 }
 

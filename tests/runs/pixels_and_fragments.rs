@@ -3,9 +3,8 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::checkpoint::PolicyWeights;
 
-use crate::support::programs::{Supervised, kill, number, start_preset};
+use crate::support::programs::{Supervised, bits, kill, number, start_preset};
 
 /// Everything in one process: the same seed gives the same run, however busy the machine is.
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
@@ -16,7 +15,7 @@ fn solves(preset: &str, overrides: &[&str]) {
 }
 
 fn is_solved(mut run: Supervised) {
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
     run.assert_nothing_left();
 }
@@ -62,11 +61,11 @@ const DRAWN: &[&str] = &[
 fn an_auto_encoder_learns_to_draw_what_a_policy_sees_and_acts_without_its_decoder() {
     let fixed = ["run.stop_env_steps=2000", "run.stop_eval_return=\"none\"", "evaluator.episodes=1"];
     let mut run = start_preset("rally_appo", &[SYNCHRONOUS, DRAWN, &fixed].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let losses: Vec<f64> = run.metrics().iter().filter_map(|line| line["reconstruction_loss"].as_f64()).collect();
     let (first, last) = (losses[0], *losses.last().unwrap());
     assert!(last < 0.8 * first, "{losses:?}");
-    let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+    let policy = run.last_weights();
     let heads: Vec<String> = policy.spec.tensors().into_iter().map(|tensor| tensor.name).collect();
     assert!(heads.iter().any(|name| name == "latent.weight"), "{heads:?}");
     assert_eq!(policy.parameters.len(), policy.spec.parameter_count(), "there is more than what acts");
@@ -82,12 +81,12 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
     let train = |preset: &str, seed: &str| {
         let fixed = ["run.stop_env_steps=6000", "run.stop_eval_return=\"none\"", seed];
         let mut run = start_preset(preset, &[SYNCHRONOUS, &fixed].concat());
-        assert!(run.wait().success(), "{}", run.output());
-        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
+        run.succeed();
+        let policy = run.last_weights();
         assert!(policy.metadata.updates > 50, "{:?}", policy.metadata);
         let last = run.metrics().pop().unwrap();
         assert!(number(&last, "learned") > 20 * number(&last, "sampled"), "a fragment has many steps, each learned from often: {last}");
-        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<u32>>()
+        bits(&policy.parameters)
     };
     for preset in ["catch_appo", "cartpole_ppo"] {
         let first = train(preset, "run.seed=5");
@@ -98,7 +97,7 @@ fn synchronous_runs_from_fragments_are_reproduced_bit_for_bit() {
 
 fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
     let mut run = start_preset(preset, &[ENDLESS, &["actor.count=2", "learner.count=2"], overrides].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     for (restarts, role) in (1..).zip(["actor", "learner", "actor", "learner"]) {
         kill(run.wait_for_process(role), Signal::SIGKILL);
         let before = number(&run.metrics().pop().unwrap(), "updates");
@@ -112,7 +111,6 @@ fn survives_kills(preset: &str, overrides: &[&str], metrics: &[&str]) {
         assert!(last[metric].is_number(), "{metric} is missing in {last}");
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -151,7 +149,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
     ];
     for seed in ["run.seed=1", "run.seed=2"] {
         let mut run = start_preset("cartpole_ppo", &[&acrobot[..], &[seed]].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
         run.assert_nothing_left();
     }
@@ -161,7 +159,7 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
 fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
     // A killed learner's updates since its last state are gone: what acts then is behind the count of before.
     let mut run = start_preset("cartpole_appo", &[ENDLESS, &["fragments.max_policy_lag_updates=5"]].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     for restarts in 1..=4 {
         kill(run.wait_for_process("learner"), Signal::SIGKILL);
         run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
@@ -169,7 +167,6 @@ fn fragments_are_not_taken_for_old_because_the_only_learner_was_killed() {
         run.wait_for("the run to go on", |line| number(line, "updates") > before + 150);
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -179,7 +176,6 @@ fn actors_that_do_not_wait_overwrite_fragments_and_those_are_counted() {
     let mut run = start_preset("cartpole_appo", &[ENDLESS, &overwrites].concat());
     run.wait_for("dropped fragments", |line| number(line, "dropped_fragments") > 50 && number(line, "updates") > 100);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -200,7 +196,6 @@ fn a_fragment_is_shown_step_by_step_with_its_newest_frame() {
     let values: Value = serde_json::from_str(&values).unwrap();
     assert_eq!(values["fields"][0]["shape"], serde_json::json!([52, 1, 42, 42]));
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -217,7 +212,6 @@ fn a_share_of_each_batch_is_replayed_whoever_is_killed() {
         run.wait_for("the replacement", |line| number(line, "restarts") == restarts);
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -230,7 +224,7 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
         "actor.random_steps=200",
     ];
     let mut run = start_preset("rally_dqn", &[ENDLESS, &small].concat());
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let pid = run.pid().to_string();
     let mut attached = run.program("attach").arg(&pid).spawn().unwrap();
     run.wait_for("an attached actor", |line| number(line, "attached") == 1);
@@ -259,5 +253,4 @@ fn a_run_with_frames_is_joined_looked_into_and_survives_kills() {
     kill(attached.id(), Signal::SIGINT);
     attached.wait().unwrap();
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

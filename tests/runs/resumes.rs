@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use shoal::algorithms::registry;
-use shoal::checkpoint::{PolicyWeights, RowsIn, RunCheckpoint};
+use shoal::checkpoint::{RowsIn, RunCheckpoint};
 use shoal::config::Config;
 use shoal::environments;
 use shoal::replay::{ReplayView, ZeroPriority};
@@ -14,14 +14,7 @@ use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::Role;
 
-use crate::support::programs::{
-    self, Supervised, Watchdog, checkpoints_in, number, program, said, segments_of, start, start_preset, told, under,
-};
-
-fn bits(folder: &Path) -> Vec<u32> {
-    let policy = PolicyWeights::load(&folder.join("weights/last.safetensors")).unwrap();
-    policy.parameters.iter().map(|value| value.to_bits()).collect()
-}
+use crate::support::programs::{self, Supervised, Watchdog, bits, checkpoints_in, number, program, said, start, start_preset, told, under};
 
 fn steps_of(checkpoint: &Path) -> u64 {
     RunCheckpoint::open(checkpoint).unwrap().manifest().env_steps
@@ -37,7 +30,7 @@ fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Val
             run.kill();
             run.resume(&[]);
         }
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let kept = |line: &Value| ["env_steps", "version", "kind", "return_mean", "confirms_goal"].map(|key| line[key].clone());
         let mut evaluations: Vec<Value> = run.evaluations().iter().map(|line| kept(line).into_iter().collect()).collect();
         // The evaluations after the checkpoint were played twice.
@@ -46,7 +39,7 @@ fn undisturbed_and_killed(begin: impl Fn() -> Supervised) -> [(Vec<u32>, Vec<Val
         let mut last = run.metrics().pop().unwrap();
         let figures = ["env_steps", "updates", "episodes", "inserted", "sampled", "replay_size", "parameter_version"];
         last.as_object_mut().unwrap().retain(|key, _| figures.contains(&key.as_str()));
-        (bits(&run.run_folder()), evaluations, last)
+        (bits(&run.last_weights().parameters), evaluations, last)
     })
 }
 
@@ -132,9 +125,9 @@ fn a_killed_run_goes_on_with_its_replay_its_weights_and_its_files() {
 #[test]
 fn a_killed_supervisor_loses_nothing_that_was_there() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| number(line, "updates") > 500);
+    run.wait_for_updates(500);
     // Its memory stays mapped here when its name is gone.
-    let segment = Segment::attach_read_only(&segments_of(run.pid())[0]).unwrap();
+    let segment = run.segment_read_only();
     run.kill();
     let [checkpoint] = <[_; 1]>::try_from(run.checkpoints()).expect("the sentinel has written one");
     let lock = std::fs::metadata(run.run_folder().join(".lock")).unwrap();
@@ -163,14 +156,14 @@ fn a_killed_supervisor_loses_nothing_that_was_there() {
     let (_, [_, published, ..]) = restored.learner_boards().next().unwrap().read(&mut state).unwrap();
     assert_eq!(published, updates, "learners have published what they had learned last");
     run.resume(&["--set", &format!("run.stop_env_steps={}", env_steps + 500)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
 }
 
 #[test]
 fn a_run_that_ended_may_go_on_for_longer() {
     let always = "checkpoint.replay=always";
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=0.1", always]);
-    assert!(run.wait().success());
+    run.succeed();
     let size = |run: &Supervised| number(&run.metrics().pop().unwrap(), "replay_size");
     let (before, steps) = (size(&run), number(&run.metrics().pop().unwrap(), "env_steps"));
     assert_eq!(steps_of(run.checkpoints().last().unwrap()), steps);
@@ -179,7 +172,7 @@ fn a_run_that_ended_may_go_on_for_longer() {
     assert!(run.output().contains(&format!("has come to {steps} environment steps, and run.stop_env_steps is 3000")), "{}", run.output());
     let longer = format!("run.stop_env_steps={}", steps + 3000);
     run.resume(&["--set", &longer, "--set", "checkpoint.replay=until_completed"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let after = size(&run);
     assert!(after >= (before + 2000).min(20_000), "with the replay: {after} after {before}, {steps} steps: {}", run.log());
     // What a completed run leaves is small.
@@ -190,11 +183,11 @@ fn a_run_that_ended_may_go_on_for_longer() {
 #[test]
 fn a_completed_run_may_go_on_with_an_empty_replay() {
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success());
+    run.succeed();
     let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     assert_eq!(run.checkpoints().iter().map(|path| steps_of(path)).collect::<Vec<_>>(), [steps]);
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 3000)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     assert!(number(&last, "env_steps") >= steps + 3000, "{last}");
     assert_eq!(run.checkpoints().len(), 1);
@@ -203,11 +196,11 @@ fn a_completed_run_may_go_on_with_an_empty_replay() {
 #[test]
 fn without_its_replay_a_run_goes_on_with_an_empty_one() {
     let mut run = start(&["run.stop_env_steps=3000", "checkpoint.interval_s=600", "checkpoint.replay=never"]);
-    assert!(run.wait().success());
+    run.succeed();
     assert!(!run.checkpoints()[0].join("replay.shoal").exists());
     let before = number(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", &format!("run.stop_env_steps={}", before + 2000)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.log().contains("with an empty replay"), "{}", run.log());
     let last = run.metrics().pop().unwrap();
     let since = number(&last, "env_steps") - before;
@@ -234,7 +227,7 @@ fn a_run_that_has_its_name_from_a_file_with_a_long_one_goes_on_and_is_evaluated(
 #[test]
 fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
     let mut run = start(&["learner.count=2", "checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 300);
+    run.wait_for_updates(300);
     run.end_by(Signal::SIGINT);
     run.resume(&["--set", "learner.count=1"]);
     run.wait_for_log("goes on from checkpoint");
@@ -253,7 +246,7 @@ fn what_a_learner_counted_stays_a_learners_where_a_run_goes_on_with_fewer() {
 #[test]
 fn what_does_not_fit_is_refused_by_name_and_nothing_is_changed() {
     let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success());
+    run.succeed();
     let before = std::fs::read(run.run_folder().join("run.json")).unwrap();
     for (change, named) in [
         ("network.hidden=[64]", "network.hidden"),
@@ -289,7 +282,8 @@ fn a_run_is_known_to_be_under_way_whatever_the_registry_says_and_whatever_its_fo
 #[test]
 fn a_checkpoint_of_another_run_is_refused() {
     let [mut one, mut other] = [1, 2].map(|_| start(&["run.stop_env_steps=1000", "checkpoint.interval_s=600"]));
-    assert!(one.wait().success() && other.wait().success());
+    one.succeed();
+    other.succeed();
     one.resume(&["--from", other.checkpoints()[0].to_str().unwrap()]);
     assert!(!one.wait().success());
     let said = one.output();
@@ -300,7 +294,7 @@ fn a_checkpoint_of_another_run_is_refused() {
 fn fragments_may_find_room_for_another_number_of_them() {
     let changes = ["checkpoint.interval_s=600", "run.stop_eval_return=\"none\"", "run.stop_env_steps=1000000000"];
     let mut run = start_preset("cartpole_ppo", &changes);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGTERM);
     run.resume(&["--set", "actor.count=2", "--set", "checkpoint.interval_s=none"]);
     run.wait_for_log("with an empty replay");
@@ -311,7 +305,7 @@ fn fragments_may_find_room_for_another_number_of_them() {
 #[test]
 fn a_run_under_way_and_one_without_checkpoints_are_refused() {
     let mut run = start(&[]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let refused = run.resume_elsewhere();
     assert!(refused.contains("is under way") && refused.contains(&run.pid().to_string()), "{refused}");
     run.end_by(Signal::SIGTERM);
@@ -353,18 +347,18 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
     std::fs::remove_file(newest.join("state.bin")).unwrap();
     let longer = format!("run.stop_env_steps={}", steps_of(&previous) + 500);
     run.resume(&["--from", previous.to_str().unwrap(), "--set", &longer]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
 }
 
 #[test]
 fn the_command_that_the_report_offers_goes_on() {
     let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     let offered = format!("--set run.stop_env_steps={}", 2 * steps);
     assert!(run.output().contains(&offered), "{}", run.output());
     run.resume(&offered.split(' ').collect::<Vec<_>>());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
 }
 
 #[test]
@@ -391,7 +385,7 @@ fn a_supervisor_that_is_killed_again_and_again_never_loses_a_complete_checkpoint
 #[test]
 fn a_stopped_process_does_not_keep_what_a_killed_supervisor_had() {
     let mut run = start(&["checkpoint.interval_s=600", "actor.count=2"]);
-    run.wait_for("updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     let actor = run.processes("actor")[0];
     programs::kill(actor, Signal::SIGSTOP);
     run.kill();
@@ -408,7 +402,7 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
     let mut command = programs::command(folder.path(), &changes);
     command.current_dir(folder.path());
     let mut run = Supervised::spawn(command, folder);
-    run.wait_for("updates", |line| number(line, "updates") > 10);
+    run.wait_for_updates(10);
     run.end_by(Signal::SIGTERM);
     let steps = steps_of(run.checkpoints().last().unwrap());
     let longer = format!("run.stop_env_steps={}", steps + 1_000);
@@ -471,7 +465,7 @@ fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
 #[test]
 fn a_supervisor_that_crashes_loses_nothing_either() {
     let mut run = start(&["checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     run.signal(Signal::SIGABRT);
     assert!(!run.wait().success());
     run.wait_for_end_of_all();
@@ -500,7 +494,7 @@ fn a_run_of_which_everything_was_killed_at_once_goes_on_from_its_last_checkpoint
 fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_next_checkpoint() {
     // Nobody writes a checkpoint for a synchronous run that was killed.
     let mut run = start(&["actor.count=0", "run.stop_env_steps=3000", "checkpoint.synchronous_interval_steps=1000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let checkpoints = run.checkpoints();
     let change = ["--set", "run.stop_env_steps=1000000000", "--set", "learner.learning_rate=0.005"];
     let none_for_long = ["--set", "checkpoint.synchronous_interval_steps=900000000"];
@@ -509,7 +503,7 @@ fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_n
     run.kill();
     assert_eq!(run.checkpoints(), checkpoints);
     run.resume(&["--set", "run.stop_env_steps=6000"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let config = Config::load(&run.run_folder().join("config.toml"), &[]).unwrap().config;
     assert_eq!((config.learner.learning_rate, config.run.stop_env_steps), (Some(0.005), 6000));
     assert!(number(&run.metrics().pop().unwrap(), "env_steps") >= 6000);
@@ -518,7 +512,7 @@ fn a_change_that_a_run_went_on_with_stays_though_the_run_was_killed_before_its_n
 #[test]
 fn a_run_that_cannot_go_on_here_stays_as_it_was() {
     let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let files = ["run.json", "config.toml", "run.log"].map(|name| run.run_folder().join(name));
     let read = || files.each_ref().map(|path| std::fs::read_to_string(path).unwrap());
     let before = read();
@@ -546,12 +540,12 @@ fn a_run_that_cannot_go_on_here_stays_as_it_was() {
 #[test]
 fn a_configuration_that_a_power_cut_emptied_is_taken_from_the_checkpoint() {
     let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600", "learner.learning_rate=0.005"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let path = run.run_folder().join("config.toml");
     std::fs::write(&path, "").unwrap();
     let steps = number(&run.metrics().pop().unwrap(), "env_steps");
     run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.output().contains("config.toml is lost; going on with"), "{}", run.output());
     assert_eq!(Config::load(&path, &[]).unwrap().config.learner.learning_rate, Some(0.005));
 }

@@ -12,7 +12,7 @@ use crate::support::programs::{self, number, start};
 #[test]
 fn a_run_whose_time_is_over_is_told_so_and_stays_as_it_was() {
     let mut run = start(&["run.stop_wall_s=0.5", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let kept = run.checkpoints();
     for arguments in [&["--check"][..], &[]] {
         run.resume(arguments);
@@ -48,7 +48,7 @@ fn a_killed_run_keeps_its_replay_from_limits_that_it_did_not_go_by() {
 #[test]
 fn a_report_says_from_where_its_run_goes_on_if_that_is_behind_its_end() {
     let mut run = start(&["checkpoint.interval_s=600"]);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGTERM);
     let said = run.output();
     assert!(said.contains("\ngo on ") && !said.contains("nothing was saved since"), "{said}");
@@ -63,16 +63,16 @@ fn a_report_says_from_where_its_run_goes_on_if_that_is_behind_its_end() {
 #[test]
 fn a_run_that_goes_on_with_an_empty_replay_says_when_it_learns_again_and_that_it_ended_before() {
     let mut run = start(&["run.stop_env_steps=3000", "replay.min_size=2000", "checkpoint.interval_s=600", "evaluator.enabled=false"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let before = run.metrics().pop().unwrap();
     let longer_by = |steps: u64| format!("run.stop_env_steps={}", number(&before, "env_steps") + steps);
     let next = "with an empty replay; the next update needs the 2,000 more steps of replay.min_size";
     run.resume(&["--check", "--set", &longer_by(2_000)]);
-    assert!(run.wait().success());
+    run.succeed();
     let plan = run.output();
     assert!(plan.contains("note        goes on from checkpoint 1: ") && plan.contains(&format!("{next}\n")), "{plan}");
     run.resume(&["--set", &longer_by(1_000)]);
-    assert!(run.wait().success());
+    run.succeed();
     let said = run.output();
     assert!(said.contains(&format!("{next}, and the run ends after 1,000\n")), "{said}");
     assert!(said.contains(" samples/s; none since the run went on\n"), "{said}");
@@ -83,7 +83,7 @@ fn a_run_that_goes_on_with_an_empty_replay_says_when_it_learns_again_and_that_it
 fn waiting_until_a_killed_run_is_on_the_disk_is_no_time_of_it() {
     let auto = ["run.resume=auto", "checkpoint.interval_s=600"];
     let mut run = start(&auto);
-    run.wait_for("updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     // Its sentinel waits some seconds for this one.
     programs::stop(run.processes("actor")[0]);
     run.signal(Signal::SIGKILL);

@@ -9,7 +9,7 @@ use crate::support::programs::{Supervised, number, start_preset};
 /// The memory of the run, which stays mapped here when its name is gone.
 fn memory(run: &Supervised) -> Segment {
     run.wait_for_process("actor");
-    Segment::attach_read_only(&run.segment_name().unwrap()).unwrap()
+    run.segment_read_only()
 }
 
 /// How many observations and returns the actor in `slot` has seen.

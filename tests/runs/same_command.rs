@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 
-use crate::support::programs::{self, number, said, start};
+use crate::support::programs::{self, said, start};
 
 const AUTO: [&str; 2] = ["run.resume=auto", "checkpoint.interval_s=0.3"];
 
@@ -62,7 +62,7 @@ fn a_run_whose_checkpoints_cannot_be_listed_is_no_reason_to_begin_another() {
 fn the_same_command_goes_on_with_a_run_that_was_terminated_and_not_with_one_that_was_interrupted() {
     for signal in programs::stop_signals() {
         let mut run = start(&AUTO);
-        run.wait_for("updates", |line| number(line, "updates") > 20);
+        run.wait_for_updates(20);
         run.end_by(signal);
         let (runs, log_bytes) = (run.folder.path().join("runs"), run.log().len());
         run.start_again(&AUTO);

@@ -28,7 +28,7 @@ fn short_run() -> (Option<i32>, String) {
 fn a_run_is_refused_or_learns_whatever_the_size_of_shared_memory() {
     in_a_mount_namespace("shared_memory_sizes::a_run_is_refused_or_learns_whatever_the_size_of_shared_memory", || {
         let mut run = start(&[]);
-        run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+        run.wait_for_updates(20);
         let needed = std::fs::metadata(Path::new(SHARED_MEMORY).join(&segments_of(run.pid())[0][1..])).unwrap().len();
         run.end_by(Signal::SIGTERM);
         for percent in [1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 100, 101, 105, 110, 125, 150, 200] {
@@ -96,7 +96,7 @@ fn a_run_goes_on_when_others_have_filled_the_shared_memory() {
     in_a_mount_namespace("shared_memory_sizes::a_run_goes_on_when_others_have_filled_the_shared_memory", || {
         give(64 << 20);
         let mut run = start(&[]);
-        run.wait_for("updates", |line| line["updates"].as_u64() > Some(20));
+        run.wait_for_updates(20);
         let filled = std::fs::write(Path::new(SHARED_MEMORY).join("others"), vec![1; 64 << 20]);
         assert!(filled.is_err(), "there is room left");
         let before = run.metrics().pop().unwrap();
@@ -114,7 +114,7 @@ fn a_run_wishes_for_huge_pages_only_if_it_is_told_to() {
     }
     for wished in [true, false] {
         let mut run = start(&[&format!("machine.huge_pages={wished}")]);
-        run.wait_for("updates", |line| line["updates"].as_u64() > Some(0));
+        run.wait_for_updates(0);
         let segment = run.segment_name().unwrap();
         let maps = std::fs::read_to_string(format!("/proc/{}/smaps", run.pid())).unwrap();
         let mut of_segment = maps.lines().skip_while(|line| !line.ends_with(&segment));

@@ -35,7 +35,7 @@ fn is_confirmation(line: &Value) -> bool {
 /// A return that single episodes of an untrained policy reach now and then, and its mean does not.
 fn lucky_return() -> f64 {
     let mut run = started(SYNCHRONOUS, &[FROZEN, "run.stop_env_steps=500", "evaluator.enabled=false"]);
-    assert!(run.wait().success());
+    run.succeed();
     let played = evaluate(&run.run_folder().join("weights/last.safetensors"));
     let mut returns: Vec<f64> = played["returns"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
     returns.sort_by(f64::total_cmp);
@@ -85,7 +85,7 @@ fn a_confirmed_goal_ends_the_run_with_weights_that_hold_it() {
     const GOAL: f64 = 60.0;
     for mode in [&[][..], SYNCHRONOUS] {
         let mut run = started(mode, &["run.stop_eval_return=60.0", "replay.samples_per_insert=8.0", "learner.learning_rate=2e-3"]);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let output = run.output();
         assert!(output.contains("over 100 fresh episodes, confirmed with the same weights, after"), "{output}");
         let record = run.record();
@@ -162,7 +162,7 @@ fn an_evaluator_killed_in_the_middle_of_a_confirmation_costs_a_delay_and_nothing
             break lines;
         }
     };
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert!(run.output().contains("confirmed with the same weights"), "{}", run.output());
     let lines = run.evaluations();
     assert!(!is_confirmation(&lines[killed_after]), "half of a confirmation was counted: {}", lines[killed_after]);
@@ -178,7 +178,7 @@ fn an_evaluator_killed_in_the_middle_of_a_confirmation_costs_a_delay_and_nothing
 fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
     // The confirmation under way at the limit takes longer than the training before it.
     let mut run = start(&["environment.step_delay_us=300", "run.stop_env_steps=1500", "evaluator.interval_ms=10"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let lines = run.evaluations();
     let mut best = f64::MIN;
     for (at, routine) in lines.iter().enumerate().filter(|(_, line)| !is_confirmation(line)) {
@@ -188,7 +188,7 @@ fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
             best = if confirmation["is_best"] == true { number(confirmation, "return_mean") } else { best };
         }
     }
-    let last = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap().metadata;
+    let last = run.last_weights().metadata;
     let newest = lines.iter().rfind(|line| line["version"] == last.parameter_version).expect("the last weights were evaluated");
     assert_eq!(last.evaluation.map(|evaluation| evaluation.return_mean), Some(number(newest, "return_mean")));
     run.assert_nothing_left();
@@ -197,7 +197,7 @@ fn the_step_limit_loses_no_confirmation_and_the_last_weights_are_evaluated() {
 #[test]
 fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_better() {
     let mut run = start(&["run.stop_eval_return=15", "evaluator.interval_ms=0", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.record()["finished"]["reason"], "solved");
     let best = run.run_folder().join("weights/best.safetensors");
     // Claim for the best weights a return far above any that is to come.
@@ -210,7 +210,7 @@ fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_bette
     assert!(!run.wait().success());
     assert!(run.output().contains("has reached its goal, a mean return of 15"), "{}", run.output());
     run.resume(&["--set", "run.stop_eval_return=16"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(run.record()["finished"]["summary"]["goal"]["confirmed"], true);
     let confirmed = run.evaluations().pop().unwrap();
     assert!(confirmed["confirms_goal"] == true && confirmed["is_best"] == false, "{confirmed}");
@@ -221,7 +221,7 @@ fn a_solved_run_goes_on_with_another_goal_alone_and_keeps_weights_that_are_bette
 fn a_run_that_reached_its_goal_while_it_gave_up_is_not_gone_on_with_by_its_command() {
     let auto = ["run.resume=auto", "run.stop_eval_return=15", "evaluator.interval_ms=0", "checkpoint.interval_s=600"];
     let mut run = start(&auto);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let solved = run.run_folder().canonicalize().unwrap();
     let mut record = run.record();
     assert_eq!(record["finished"]["summary"]["goal"]["confirmed"], true);
@@ -229,6 +229,6 @@ fn a_run_that_reached_its_goal_while_it_gave_up_is_not_gone_on_with_by_its_comma
     record["finished"]["reason"] = "gave up: too many deaths".into();
     std::fs::write(solved.join("run.json"), record.to_string()).unwrap();
     run.start_again(&auto);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_ne!(run.run_folder().canonicalize().unwrap(), solved, "a new one begins");
 }

@@ -13,7 +13,7 @@ use shoal::segment::{Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
 use crate::support::few_transitions::{algorithm, config, state};
-use crate::support::programs::{self, SMALL, Supervised, checkpoints_in, number, preset, program, said, start, start_preset, told};
+use crate::support::programs::{self, SMALL, Supervised, bits, checkpoints_in, number, preset, program, said, start, start_preset, told};
 
 /// A synchronous run whose last weights are those of its only checkpoint.
 const TO_A_CHECKPOINT: &[&str] = &["actor.count=0", "checkpoint.synchronous_interval_steps=1500", "run.stop_env_steps=1500"];
@@ -21,7 +21,7 @@ const TO_A_CHECKPOINT: &[&str] = &["actor.count=0", "checkpoint.synchronous_inte
 const BEFORE_THE_FIRST_UPDATE: &[&str] = &["replay.min_size=20000", "environment.step_delay_us=20000", "evaluator.enabled=false"];
 
 fn ended(mut run: Supervised) -> Supervised {
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     run
 }
 
@@ -38,14 +38,6 @@ fn from(source: &Supervised) -> String {
 /// The newest checkpoint, by the path that is the same from anywhere.
 fn newest(run: &Supervised) -> PathBuf {
     run.checkpoints().pop().unwrap().canonicalize().unwrap()
-}
-
-fn weights(run: &Supervised) -> PolicyWeights {
-    PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap()
-}
-
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|value| value.to_bits()).collect()
 }
 
 fn config_of(run: &Supervised) -> Config {
@@ -97,7 +89,7 @@ fn a_run_that_starts_from_one_that_plays_well_does_so_in_its_first_evaluation_an
     assert!(number(first, "env_steps") < 12_000, "it counts its own steps: {first}");
     // Whoever has not learned keeps the pole up for some twenty steps.
     assert!(first["return_mean"].as_f64() > Some(100.0), "{first}");
-    run.wait_for("updates of its own", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     run.end_by(Signal::SIGTERM);
 }
 
@@ -108,7 +100,7 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     std::fs::remove_file(newest(&source).join("replay.shoal")).unwrap();
     let few_steps = ["actor.count=0", "run.stop_env_steps=100", "checkpoint.synchronous_interval_steps=100"];
     let run = ended(start(&[&few_steps[..], &[&from(&source)]].concat()));
-    assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
+    assert!(bits(&run.last_weights().parameters) == bits(&source.last_weights().parameters), "other parameters");
     let last = run.metrics().pop().unwrap();
     assert!(number(&last, "env_steps") < 200 && number(&last, "updates") == 0 && number(&last, "replay_size") < 200, "{last}");
     assert!(run.log().contains(&format!("starts from {}: ", newest(&source).display())), "{}", run.log());
@@ -116,8 +108,8 @@ fn the_first_parameters_are_those_of_the_checkpoint_bit_for_bit_and_counts_begin
     // A run that is over before its first update has these weights as well, and the run that it starts from need not have made any update
     // of its own.
     let mut run = start(&[BEFORE_THE_FIRST_UPDATE, &["run.stop_wall_s=0.001", &from(&run)]].concat());
-    assert!(run.wait().success(), "{}", run.output());
-    assert!(bits(&weights(&run).parameters) == bits(&weights(&source).parameters), "other parameters");
+    run.succeed();
+    assert!(bits(&run.last_weights().parameters) == bits(&source.last_weights().parameters), "other parameters");
 }
 
 #[test]
@@ -127,7 +119,7 @@ fn several_learners_begin_with_what_one_has_learned() {
     assert_learners_begin_with(&newest(&source), &mut run);
     run.end_by(Signal::SIGTERM);
     let mut run = start(&["learner.count=2", "learner.batch_size=64", &from(&source)]);
-    run.wait_for("updates of both", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     run.end_by(Signal::SIGTERM);
 }
 
@@ -185,8 +177,7 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
 
     let mut run = start_preset("cartpole_ppo", &[&normalised[..], &[&from(&source), "run.stop_env_steps=1000000000"]].concat());
     run.wait_for_process("learner");
-    // Read only: whoever looks at it in this way may do so beyond the end of the run.
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let begun = begun_with(&newest(&source), &segment);
     let seen = |segment: &Segment| {
         let board = segment.statistics_board(0).unwrap();
@@ -197,7 +188,7 @@ fn what_normalises_goes_on_as_it_was_and_takes_in_what_the_new_run_sees() {
     let (values, counts) = seen(&begun);
     let mut statistics = Statistics::new(4);
     statistics.merge(&values, counts);
-    let scaling = weights(&at_once).metadata.input_scaling.unwrap();
+    let scaling = at_once.last_weights().metadata.input_scaling.unwrap();
     assert_eq!(scaling, statistics.input_scaling());
     assert!(counts[0] > 2_000 && scaling.inverse_deviations.iter().all(|&scale| scale != 1.0), "{counts:?}, {scaling:?}");
     assert!(statistics.reward_scale() < 0.5, "{}", statistics.reward_scale());
@@ -289,7 +280,7 @@ fn a_run_that_has_started_from_another_goes_on_without_it() {
     assert!(refused.contains("has begun, and run.start_from is what a run begins with; start a new run: `shoal train "), "{refused}");
     assert!(refused.contains("with run.resume=never, or another run.name"), "the same command goes on with this one: {refused}");
     run.resume(&["--check"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let before = run.log().len();
     run.resume(&[]);
     run.wait_for_log_after(before, "goes on from checkpoint");
@@ -314,7 +305,7 @@ fn several_seeds_start_from_the_same_checkpoint_wherever_the_path_was_typed() {
     assert_eq!(started.len(), 2);
     for run in started {
         let policy = PolicyWeights::load(&run.join("weights/last.safetensors")).unwrap();
-        assert!(bits(&policy.parameters) == bits(&weights(&source).parameters), "{}", run.display());
+        assert!(bits(&policy.parameters) == bits(&source.last_weights().parameters), "{}", run.display());
     }
     assert_eq!(checkpoints_in(&source.folder.path().join("runs/latest")).len(), 0, "the newest run is one of them");
 }

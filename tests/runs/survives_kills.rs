@@ -9,12 +9,12 @@ use shoal::segment::membership::View;
 use shoal::segment::processes::{Phase, ProcessSlot, Role, SlotState};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations};
+use crate::support::programs::{self, kill, learner, number, process_slot, start, start_preset, stop, stop_outside_of_operations, updates};
 
 #[test]
 fn a_killed_actor_is_replaced_and_training_goes_on() {
     let mut run = start(&["actor.count=2"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 50);
+    run.wait_for_updates(50);
     let victim = run.processes("actor")[0];
     kill(victim, Signal::SIGKILL);
     run.wait_for_log("SIGKILL");
@@ -27,7 +27,6 @@ fn a_killed_actor_is_replaced_and_training_goes_on() {
     });
     assert!(!run.processes("actor").contains(&victim));
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -35,9 +34,8 @@ fn the_replacement_of_an_actor_goes_on_from_the_statistics_that_were_published()
     // Steps between two publications: those of a fragment in each of the preset's environments.
     const UNPUBLISHED: u64 = 16 * 100;
     let mut run = start_preset("pendulum_ppo", &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\""]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
-    // Read only: whoever looks at it in this way may do so beyond the end of the run.
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    run.wait_for_updates(100);
+    let segment = run.segment_read_only();
     let actor = process_slot(&segment, Role::Actor, 0);
     let board = segment.statistics_board(actor.index()).expect("the preset normalises");
     let mut values = vec![0.0; board.len()];
@@ -60,15 +58,11 @@ fn waits(learner: ProcessSlot<'_>) -> bool {
     learner.state() == SlotState::Live && learner.phase() == Some(Phase::LimiterWait)
 }
 
-fn updates(segment: &Segment) -> u64 {
-    segment.control().updates().load(Ordering::Relaxed)
-}
-
 #[test]
 fn a_killed_learner_goes_on_from_its_last_state() {
     // The actor stands still until a replacement of the learner has begun.
     let mut run = start(&["machine.hang_timeout_s=600"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 400);
+    run.wait_for_updates(400);
     let segment = run.segment();
     let (actor, victim) = (process_slot(&segment, Role::Actor, 0), learner(&segment, 0));
     // Without new rows a replacement stays where it begins.
@@ -87,13 +81,12 @@ fn a_killed_learner_goes_on_from_its_last_state() {
     assert!(run.log().contains("its replacement goes on"), "{}", run.log());
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn one_of_two_learners_may_die_and_come_back() {
     let mut run = start(&["learner.count=2"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     for victim in [1, 0] {
         let before = number(&run.metrics().pop().unwrap(), "updates");
         let learners = run.processes("learner");
@@ -102,14 +95,13 @@ fn one_of_two_learners_may_die_and_come_back() {
         run.wait_for("updates by both learners", |line| number(line, "learners") == 2 && number(line, "updates") > before + 300);
     }
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn a_wait_for_a_learner_that_dies_is_none_for_the_rate_limiter() {
     const WAIT: Duration = Duration::from_secs(1);
     let mut run = start(&["learner.count=2", "replay.samples_per_insert=none", "machine.hang_timeout_s=60"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     let segment = run.segment();
     let (waiting, victim) = (learner(&segment, 0), learner(&segment, 1));
     let waited = || [Counter::ExchangeNs, Counter::LimiterWaitNs].map(|counter| Duration::from_nanos(waiting.counters().get(counter)));
@@ -123,7 +115,6 @@ fn a_wait_for_a_learner_that_dies_is_none_for_the_rate_limiter() {
     assert!(for_the_other > WAIT / 2 && for_the_limiter < WAIT / 2, "{for_the_other:?} for the other, {for_the_limiter:?} for the limiter");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 /// Such a learner has the leader's state and no batch of its own yet, so only that state can tell it how observations are scaled.
@@ -131,7 +122,7 @@ fn a_wait_for_a_learner_that_dies_is_none_for_the_rate_limiter() {
 fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observations() {
     let endless = ["learner.count=2", "run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "evaluator.enabled=false"];
     let mut run = start_preset("pendulum_ppo", &endless);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     let segment = run.segment();
     let board = segment.parameter_board();
     let [first, second] = [0, 1].map(|number| learner(&segment, number));
@@ -158,7 +149,6 @@ fn a_learner_that_leads_before_its_first_batch_publishes_what_normalises_observa
     run.processes("actor").iter().for_each(|&actor| kill(actor, Signal::SIGCONT));
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 /// How long a learner runs between two looks at where it is.
@@ -198,7 +188,7 @@ fn running_time_ns(pid: u32) -> u64 {
 fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_replacement() {
     // A large network, so that a publication takes long enough to be met.
     let mut run = start(&["learner.count=2", "learner.batch_size=8", "network.hidden=[512,512]", "machine.max_restarts=1000"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 10);
+    run.wait_for_updates(10);
     let segment = run.segment();
     let (victim, publisher) = (learner(&segment, 0), learner(&segment, 1));
     loop {
@@ -221,13 +211,12 @@ fn a_learner_stopped_while_it_publishes_leads_on_when_it_wakes_up_beside_a_repla
     assert!(log.contains("its replacement goes on from the state of learner 1, which leads"), "{log}");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn learners_that_die_together_are_not_reported_to_go_on_from_each_other() {
     let mut run = start(&["learner.count=2"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 100);
+    run.wait_for_updates(100);
     let segment = run.segment();
     let learners = [0, 1].map(|number| learner(&segment, number));
     // The supervisor finds both dead when it goes on.
@@ -241,7 +230,6 @@ fn learners_that_die_together_are_not_reported_to_go_on_from_each_other() {
     assert_eq!(log.matches("its replacement goes on from the last state that was published").count(), 2, "{log}");
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -263,7 +251,6 @@ fn what_an_evaluator_reported_before_its_death_counts() {
     });
     drop(segment);
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }
 
 #[test]
@@ -274,13 +261,12 @@ fn a_killed_evaluator_comes_back_and_training_does_not_notice() {
     let version = number(&run.metrics().pop().unwrap(), "eval_version");
     run.wait_for("another evaluation", |line| number(line, "restarts") == 1 && line["eval_version"].as_u64() > Some(version));
     run.end_by(Signal::SIGINT);
-    run.assert_nothing_left();
 }
 
 #[test]
 fn a_killed_supervisor_takes_everything_with_it() {
     let mut run = start(&["actor.count=2"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     assert!(!programs::segments_of(run.pid()).is_empty());
     run.signal(Signal::SIGKILL);
     assert!(!run.wait().success());
@@ -291,7 +277,7 @@ fn a_killed_supervisor_takes_everything_with_it() {
 fn a_supervisor_killed_while_it_removes_everything_leaves_nothing_either() {
     for spins in (0..12).map(|round| round * 3_000) {
         let mut run = start(&["evaluator.enabled=false"]);
-        run.wait_for("the first updates", |line| number(line, "updates") > 5);
+        run.wait_for_updates(5);
         run.signal(Signal::SIGTERM);
         // The end is noted right before everything is removed; the kill meets another moment in every round.
         run.spin_until_finished();
@@ -306,7 +292,7 @@ fn a_supervisor_killed_while_it_removes_everything_leaves_nothing_either() {
 fn a_stopped_actor_is_found_hung_and_replaced() {
     // Without an evaluator, which may wait for a disk for so long.
     let mut run = start(&["actor.count=2", "machine.hang_timeout_s=1.0", "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     let victim = run.processes("actor")[0];
     kill(victim, Signal::SIGSTOP);
     run.wait_for_log("has been silent for");
@@ -317,5 +303,4 @@ fn a_stopped_actor_is_found_hung_and_replaced() {
         (actors.len() == 2 && !actors.contains(&victim)).then_some(())
     });
     run.end_by(Signal::SIGTERM);
-    run.assert_nothing_left();
 }

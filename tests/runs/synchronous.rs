@@ -2,23 +2,18 @@
 
 use nix::sys::signal::Signal;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
-use shoal::segment::Segment;
 use shoal::segment::control::{Control, RunState};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, Supervised, number, start, start_preset, wait_until};
+use crate::support::programs::{self, Supervised, bits, number, start, start_preset, wait_until};
 
 fn train(overrides: &[&str]) -> (PolicyWeights, Vec<serde_json::Value>) {
     let fixed = ["actor.count=0", "run.stop_env_steps=4000", "evaluator.synchronous_interval_steps=1000"];
     let mut run = start(&[&fixed[..], overrides].concat());
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let evaluations = std::fs::read_to_string(run.run_folder().join("evaluations.jsonl")).unwrap();
     let evaluations = evaluations.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap(), evaluations)
-}
-
-fn bits(policy: &PolicyWeights) -> Vec<u32> {
-    policy.parameters.iter().map(|value| value.to_bits()).collect()
+    (run.last_weights(), evaluations)
 }
 
 #[test]
@@ -27,18 +22,18 @@ fn the_same_seed_gives_the_same_parameters_bit_for_bit() {
     let (second, second_evaluations) = train(&["run.seed=7"]);
     assert!(first.metadata.updates > 100, "{:?}", first.metadata);
     assert_eq!(first.metadata, second.metadata);
-    assert_eq!(bits(&first), bits(&second));
+    assert_eq!(bits(&first.parameters), bits(&second.parameters));
     let means = |all: &[serde_json::Value]| all.iter().map(|line| line["return_mean"].clone()).collect::<Vec<_>>();
     assert!(first_evaluations.len() >= 4);
     assert_eq!(means(&first_evaluations), means(&second_evaluations));
     let (other, _) = train(&["run.seed=8"]);
-    assert_ne!(bits(&first), bits(&other));
+    assert_ne!(bits(&first.parameters), bits(&other.parameters));
 }
 
 #[test]
 fn uniform_replay_is_reproducible_too() {
     let overrides = ["replay.prioritized=false", "algorithm.n_step=3", "network.dueling=true"];
-    assert_eq!(bits(&train(&overrides).0), bits(&train(&overrides).0));
+    assert_eq!(bits(&train(&overrides).0.parameters), bits(&train(&overrides).0.parameters));
 }
 
 #[test]
@@ -59,7 +54,7 @@ fn an_evaluation_may_take_longer_than_a_process_may_be_silent() {
 #[test]
 fn a_signal_to_the_trainer_alone_is_no_step_limit() {
     let mut run = start(&["actor.count=0"]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     programs::kill(run.wait_for_process("synchronous trainer"), Signal::SIGTERM);
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
     assert_eq!(run.record()["finished"]["reason"], "terminated");
@@ -68,7 +63,7 @@ fn a_signal_to_the_trainer_alone_is_no_step_limit() {
 #[test]
 fn the_first_death_of_the_trainer_ends_its_run_which_says_why() {
     let mut run = start(&["actor.count=0"]);
-    run.wait_for("updates", |line| line["updates"].as_u64() > Some(10));
+    run.wait_for_updates(10);
     programs::kill(run.wait_for_process("synchronous trainer"), Signal::SIGKILL);
     assert!(!run.wait().success());
     let reason = run.record()["finished"]["reason"].to_string();
@@ -99,7 +94,7 @@ fn assert_ends_with_a_checkpoint_of(run: &mut Supervised, env_steps: u64) {
 fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in_that_moment() {
     let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
     run.wait_for_process("synchronous trainer");
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let control = segment.control();
     // The supervisor is told to end the run before it can see that a checkpoint is wanted.
     stop_until_one_is_wanted(&run, control);
@@ -113,7 +108,7 @@ fn a_checkpoint_that_the_trainer_has_asked_for_is_written_though_its_run_ends_in
 fn a_checkpoint_that_fails_while_the_trainer_leaves_is_written_once_it_has_left() {
     let mut run = start(&["actor.count=0", "checkpoint.synchronous_interval_steps=2000"]);
     let trainer = run.wait_for_process("synchronous trainer");
-    let segment = Segment::attach_read_only(&run.segment_name().unwrap()).unwrap();
+    let segment = run.segment_read_only();
     let control = segment.control();
     stop_until_one_is_wanted(&run, control);
     // As long as somebody else has this lock, no checkpoint is written.
@@ -145,7 +140,7 @@ fn checkpoints_wait_for_whole_fragments_so_that_every_step_is_learned_from() {
             let others = ["actor.count=0", "checkpoint.keep_last=10", "run.stop_env_steps=1280", "evaluator.enabled=false"];
             let changes: Vec<&str> = others.into_iter().chain(["run.stop_eval_return=none", interval.as_str()]).chain(drops).collect();
             let mut run = start_preset(preset, &changes);
-            assert!(run.wait().success(), "{}", run.output());
+            run.succeed();
             assert_eq!(steps_of_checkpoints(&run), expected, "{preset}, {interval}");
             let last = run.metrics().pop().unwrap();
             assert_eq!((number(&last, "inserted"), number(&last, "updates")), (40, 80), "{preset}: {last}");
@@ -159,7 +154,7 @@ fn a_checkpoint_that_is_due_before_the_end_is_not_put_off_beyond_it() {
     for (interval, expected) in [(1000, &[1000][..]), (1001, &[][..])] {
         let interval = format!("checkpoint.synchronous_interval_steps={interval}");
         let mut run = start_preset("cartpole_ppo", &[&others[..], &[&interval]].concat());
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         assert_eq!(steps_of_checkpoints(&run), expected, "{interval}");
     }
 }
@@ -174,7 +169,7 @@ fn the_first_checkpoint_of_every_so_many_steps_stays_beside_the_newest() {
         "checkpoint.keep_last=1",
         "checkpoint.keep_every_steps=3000",
     ]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     assert_eq!(steps_of_checkpoints(&run), [1000, 3000, 5000]);
 }
 
@@ -198,7 +193,7 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
     {
         let changes: Vec<&str> = fixed.into_iter().chain(["run.stop_eval_return=none"]).chain(replay_share).collect();
         let mut run = start_preset(preset, &changes);
-        assert!(run.wait().success(), "{}", run.output());
+        run.succeed();
         let checkpoint = RunCheckpoint::open(&run.checkpoints()[0]).unwrap();
         let row_bytes = 8 * checkpoint.manifest().layout.transition_words as u64;
         let bytes = std::fs::metadata(checkpoint.path().join("replay.shoal")).unwrap().len();
@@ -209,7 +204,7 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
 #[test]
 fn the_last_updates_are_reported_though_there_are_few() {
     let mut run = start(&["actor.count=0", "run.stop_env_steps=300", "learner.learning_rate=2e-3", "learner.learning_rate_end=1e-3"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     assert!((1..16).contains(&last["updates"].as_u64().unwrap()), "{last}");
     assert!(last["loss"].is_number() && last["gradient_norm"].is_number() && last["learning_rate"] == 1e-3, "{last}");
@@ -219,7 +214,7 @@ fn the_last_updates_are_reported_though_there_are_few() {
 fn what_one_process_did_is_counted_once() {
     // A second of steps: counted twice they would be more than the whole run.
     let mut run = start(&["actor.count=0", "environment.step_delay_us=500", "run.stop_env_steps=2000", "evaluator.enabled=false"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let last = run.metrics().pop().unwrap();
     assert!(last["updates"].as_u64() > Some(0), "{last}");
     let seconds = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("no `{key}` in {last}"));

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
-use shoal::checkpoint::PolicyWeights;
 use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
-use crate::support::programs::{Supervised, Watchdog, kill, start, wait_for};
+use crate::support::programs::{Supervised, Watchdog, bits, kill, start, wait_for};
 
 const SHOWING: [&str; 2] = ["visualizer.enabled=true", "visualizer.pictures_per_s=100"];
 
@@ -234,9 +233,8 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
 fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
     let trained = |overrides: &[&str]| {
         let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
-        assert!(run.wait().success(), "{}", run.output());
-        let policy = PolicyWeights::load(&run.run_folder().join("weights/last.safetensors")).unwrap();
-        policy.parameters.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+        run.succeed();
+        bits(&run.last_weights().parameters)
     };
     assert_eq!(trained(&SHOWING), trained(&[]));
 }

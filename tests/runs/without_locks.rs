@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::support::programs::{SMALL, command, kill, number, start, stop, try_kill};
+use crate::support::programs::{SMALL, command, kill, start, stop, try_kill};
 
 /// A library, built in `folder`, with which a program finds no locks on files.
 fn no_locks(folder: &Path) -> PathBuf {
@@ -32,7 +32,7 @@ fn whoever_goes_on_with_a_killed_run_waits_for_its_sentinel() {
     for (action, sentinel, resume, awaited) in cases {
         let settings = ["checkpoint.interval_s=600", sentinel, resume];
         let mut run = start(&settings);
-        run.wait_for("updates", |line| number(line, "updates") > 50);
+        run.wait_for_updates(50);
         let actor = run.wait_for_process("actor");
         stop(actor);
         run.signal(Signal::SIGKILL);

@@ -1,14 +1,19 @@
 //! Runs of the real supervisor for tests: started in a folder of their own, watched, and looked at from outside.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
+mod processes;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use nix::sys::signal::Signal;
 use serde_json::Value;
-use shoal::segment::processes::{ProcessSlot, Role};
+use shoal::checkpoint::{Checkpoints, PolicyWeights};
+use shoal::segment::Segment;
+
+pub use processes::*;
 
 /// Longest that any wait of a test may take: a watchdog, not an expectation.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
@@ -54,7 +59,7 @@ pub fn wait_until(awaited: &str, state: impl Fn() -> String, mut condition: impl
     wait_for(awaited, state, || condition().then_some(()));
 }
 
-/// A supervisor under way. Dropping it kills its whole run.
+/// A supervisor under way. Dropping it kills its whole run, and asserts that nothing of it is left unless the test has failed.
 pub struct Supervised {
     child: Child,
     /// Folder that holds the run folder and the registry.
@@ -164,7 +169,12 @@ pub fn number(line: &Value, key: &str) -> u64 {
 
 /// The complete checkpoints of the run in `folder`, the oldest first.
 pub fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
-    shoal::checkpoint::Checkpoints::new(folder.join("checkpoints")).list().unwrap()
+    Checkpoints::new(folder.join("checkpoints")).list().unwrap()
+}
+
+/// The values bit for bit, with which parameters are compared.
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
 }
 
 impl Supervised {
@@ -317,6 +327,12 @@ impl Supervised {
         self.look_every(4 * PAUSE, awaited, |run| run.metrics().into_iter().rev().find(&condition))
     }
 
+    /// Wait until there are more than `count` updates, and return the line of metrics that tells so.
+    #[track_caller]
+    pub fn wait_for_updates(&mut self, count: u64) -> Value {
+        self.wait_for(&format!("more than {count} updates"), |line| line["updates"].as_u64() > Some(count))
+    }
+
     /// Wait until the run's evaluations satisfy `condition`.
     #[track_caller]
     pub fn wait_for_evaluations(&mut self, awaited: &str, condition: impl Fn(&[Value]) -> bool) {
@@ -331,6 +347,12 @@ impl Supervised {
     /// All lines of `evaluations.jsonl` so far.
     pub fn evaluations(&self) -> Vec<Value> {
         self.lines("evaluations.jsonl")
+    }
+
+    /// The weights that the run has saved last.
+    #[track_caller]
+    pub fn last_weights(&self) -> PolicyWeights {
+        PolicyWeights::load(&self.run_folder().join("weights/last.safetensors")).unwrap()
     }
 
     /// What `run.json` says.
@@ -377,9 +399,16 @@ impl Supervised {
     }
 
     /// The run's segment, with the right to change it.
-    pub fn segment(&self) -> shoal::segment::Segment {
+    pub fn segment(&self) -> Segment {
         let name = self.segment_name().expect("the run has a segment");
-        shoal::segment::Segment::attach(&name).unwrap()
+        Segment::attach(&name).unwrap()
+    }
+
+    /// The run's segment, without the right to change it: whoever looks at it in this way may do so beyond the end of the run.
+    #[track_caller]
+    pub fn segment_read_only(&self) -> Segment {
+        let name = self.segment_name().expect("the run has a segment");
+        Segment::attach_read_only(&name).unwrap()
     }
 
     /// Name of the run's segment: an adopted one has the name that it was given in another life.
@@ -397,7 +426,7 @@ impl Supervised {
     /// Processes of the run by their role in the process table, read from the segment itself.
     pub fn processes(&self, role: &str) -> Vec<u32> {
         let Some(name) = self.segment_name() else { return Vec::new() };
-        let Ok(segment) = shoal::segment::Segment::attach_read_only(&name) else { return Vec::new() };
+        let Ok(segment) = Segment::attach_read_only(&name) else { return Vec::new() };
         living(&segment, role).into_iter().map(|(_, pid)| pid).collect()
     }
 
@@ -412,7 +441,7 @@ impl Supervised {
     }
 
     /// Send a signal to the supervisor.
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal);
     }
 
@@ -427,8 +456,15 @@ impl Supervised {
         }
     }
 
+    /// Wait for the supervisor to end by itself, with success.
+    #[track_caller]
+    pub fn succeed(&mut self) {
+        let status = self.wait();
+        assert!(status.success(), "{}", self.output());
+    }
+
     /// End the run by a signal to its supervisor, which must leave in good order and say by its exit code what ended it.
-    pub fn end_by(&mut self, signal: nix::sys::signal::Signal) {
+    pub fn end_by(&mut self, signal: Signal) {
         self.signal(signal);
         let status = self.wait();
         assert_eq!(status.code(), Some(128 + signal as i32), "{}", self.output());
@@ -477,123 +513,7 @@ impl Drop for Supervised {
             return;
         }
         // A run that is kept in memory would be so for ever.
-        self.all_processes().into_iter().for_each(|pid| _ = try_kill(pid, nix::sys::signal::Signal::SIGKILL));
+        self.all_processes().into_iter().for_each(|pid| _ = try_kill(pid, Signal::SIGKILL));
         name.map(|name| shoal::segment::system::remove(&name));
     }
-}
-
-/// Numbers and process ids of those who play `role`.
-pub fn living(segment: &shoal::segment::Segment, role: &str) -> Vec<(usize, u32)> {
-    let found = segment.processes().living().filter_map(|slot| slot.role().map(|(found, number)| (found, number, slot.pid())));
-    found.filter(|(found, ..)| found.name() == role).map(|(_, number, pid)| (number, pid)).collect()
-}
-
-/// Learner `number` of a run, alive or not.
-pub fn learner(segment: &shoal::segment::Segment, number: usize) -> ProcessSlot<'_> {
-    process_slot(segment, Role::Learner, number)
-}
-
-/// The slot of whoever plays `role` as number `number`, alive or not.
-pub fn process_slot(segment: &shoal::segment::Segment, role: Role, number: usize) -> ProcessSlot<'_> {
-    segment.processes().iter().find(|slot| slot.role() == Some((role, number))).expect("a slot for each process")
-}
-
-#[track_caller]
-fn pid_of(pid: u32) -> nix::unistd::Pid {
-    assert_ne!(pid, 0, "the slot is nobody's, and the signal would be for all of this test's process group");
-    nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap())
-}
-
-/// Send a signal to a process that may have ended; returns whether it was there.
-#[track_caller]
-pub fn try_kill(pid: u32, signal: nix::sys::signal::Signal) -> bool {
-    nix::sys::signal::kill(pid_of(pid), signal).is_ok()
-}
-
-/// Let the supervisor open no more than `limit` files, whatever it has open; returns the limit before.
-pub fn limit_files(run: &Supervised, limit: Rlimit) -> Rlimit {
-    prlimit(Pid::from_raw(run.pid().cast_signed()), Resource::Nofile, limit).unwrap()
-}
-
-/// Fewer files than a supervisor has open.
-pub fn too_few_files() -> Rlimit {
-    Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
-}
-
-/// The signals that end a program. Without SIGHUP if the tests were started with SIGHUP ignored, as `nohup` does: the programs that they
-/// start ignore it as well.
-pub fn stop_signals() -> Vec<nix::sys::signal::Signal> {
-    use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
-    let ignored = u64::from_str_radix(ignored, 16).unwrap();
-    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || ignored & (1 << (SIGHUP as i32 - 1)) == 0).collect()
-}
-
-/// Send a signal to a process.
-#[track_caller]
-pub fn kill(pid: u32, signal: nix::sys::signal::Signal) {
-    nix::sys::signal::kill(pid_of(pid), signal).unwrap();
-}
-
-/// Let a process run on one core alone, as `taskset` does.
-pub fn confine(pid: u32, core: usize) {
-    let mut mask = nix::sched::CpuSet::new();
-    mask.set(core).unwrap();
-    nix::sched::sched_setaffinity(pid_of(pid), &mask).unwrap();
-}
-
-/// Stop a process, and wait until it stands still.
-#[track_caller]
-pub fn stop(pid: u32) {
-    kill(pid, nix::sys::signal::Signal::SIGSTOP);
-    let watchdog = Watchdog::new(format!("process {pid} to stand still"));
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        if stat[stat.rfind(')').unwrap()..].starts_with(") T") {
-            return;
-        }
-        // Without a longer pause: some tests lead a process to a moment in many small steps.
-        watchdog.pause(Duration::ZERO, || stat);
-        std::thread::yield_now();
-    }
-}
-
-/// Stop a process outside of all operations on the replay: a repair kills a process that stands still inside of one.
-#[track_caller]
-pub fn stop_outside_of_operations(slot: ProcessSlot<'_>) {
-    let watchdog = Watchdog::new(format!("process {} to be outside of operations", slot.pid()));
-    loop {
-        stop(slot.pid());
-        if !slot.in_operation() {
-            return;
-        }
-        kill(slot.pid(), nix::sys::signal::Signal::SIGCONT);
-        watchdog.pause(PAUSE, || format!("it is in {:?}", slot.phase()));
-    }
-}
-
-/// Shared-memory objects of the supervisor with this process id.
-pub fn segments_of(pid: u32) -> Vec<String> {
-    let wanted = format!("{}{pid}-", shoal::segment::segment_name_prefix());
-    let names = std::fs::read_dir("/dev/shm").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.map(|name| format!("/{name}")).filter(|name| name.starts_with(&wanted)).collect()
-}
-
-/// Processes whose environment names this folder: all that a run in it started.
-fn processes_of(folder: &tempfile::TempDir) -> Vec<u32> {
-    let wanted = format!("XDG_RUNTIME_DIR={}", folder.path().display());
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
-    })
-    .collect()
-}
-
-fn sockets_in(folder: &Path) -> Vec<PathBuf> {
-    use std::os::unix::fs::FileTypeExt;
-    let Ok(entries) = std::fs::read_dir(folder.join("shoal")) else { return Vec::new() };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.metadata().is_ok_and(|facts| facts.file_type().is_socket())).collect()
 }
