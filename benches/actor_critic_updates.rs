@@ -21,15 +21,9 @@ const OBSERVATIONS: usize = 17;
 const ACTIONS: usize = 6;
 
 fn half_cheetah() -> EnvironmentSpec {
-    EnvironmentSpec {
-        id: "HalfCheetah-shaped".into(),
-        observation: ObservationSpace::symmetric([f32::INFINITY; OBSERVATIONS]),
-        action: ActionSpace::Box { low: vec![-1.0; ACTIONS], high: vec![1.0; ACTIONS] },
-        time_limit_steps: Some(1_000),
-        reward_threshold: None,
-        frame_stack: 1,
-        action_arrays: None,
-    }
+    let observation = ObservationSpace::symmetric([f32::INFINITY; OBSERVATIONS]);
+    let action = ActionSpace::Box { low: vec![-1.0; ACTIONS], high: vec![1.0; ACTIONS] };
+    EnvironmentSpec { time_limit_steps: Some(1_000), ..EnvironmentSpec::new("HalfCheetah-shaped", observation, action) }
 }
 
 fn updates(criterion: &mut Criterion<ThreadTime>) {

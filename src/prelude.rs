@@ -40,16 +40,10 @@
 //!     type Value = f32;
 //!
 //!     fn spec() -> EnvironmentSpec {
-//!         EnvironmentSpec {
-//!             id: "Balance-v0".into(),
-//!             // The last observation of an episode is one step beyond 2.
-//!             observation: ObservationSpace::symmetric([2.1]),
-//!             action: ActionSpace::Discrete { n: 2 },
-//!             time_limit_steps: Some(100),
-//!             reward_threshold: None,
-//!             frame_stack: 1,
-//!             action_arrays: None,
-//!         }
+//!         // The last observation of an episode is one step beyond 2.
+//!         let observation = ObservationSpace::symmetric([2.1]);
+//!         let action = ActionSpace::Discrete { n: 2 };
+//!         EnvironmentSpec { time_limit_steps: Some(100), ..EnvironmentSpec::new("Balance-v0", observation, action) }
 //!     }
 //!
 //!     fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {

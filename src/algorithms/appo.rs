@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, StepSums, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
@@ -259,12 +259,10 @@ impl AppoLearning {
     fn loss_gradient(&mut self, batch: &Batch, share: &mut Share, explained: &mut Explained) {
         let outputs = self.policy.outputs();
         let trajectories = FragmentBatch::new(batch, &self.shape);
-        let (mut sums, mut deviations) = ([0.0f64; 6], None::<f64>);
+        let mut sums = StepSums::of([POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT]);
         let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
         output_gradient.fill(0.0);
-        let mut steps = 0;
         for &(fragment, first, length) in &*fragments {
-            steps += length;
             for step in 0..length {
                 let row = (first + step) * outputs;
                 let policy = row..row + self.distribution.outputs();
@@ -291,17 +289,10 @@ impl AppoLearning {
                     if policy_loss.is_clipped { 1.0 } else { 0.0 },
                     (log_probabilities.target - log_probabilities.acted).exp().min(self.trace.max_importance_weight),
                 ];
-                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += f64::from(value));
-                if let Some(deviation) = self.distribution.deviation(online_policy) {
-                    *deviations.get_or_insert(0.0) += f64::from(deviation);
-                }
+                sums.add(values.map(f64::from), self.distribution.deviation(online_policy));
             }
         }
-        share.samples += steps as f64;
-        let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT];
-        let deviations = deviations.map(|sum| (ACTION_STD, sum));
-        let sums = metrics.into_iter().zip(sums).chain(deviations);
-        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps as f64));
+        sums.report(share);
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.

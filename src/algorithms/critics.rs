@@ -7,12 +7,16 @@ use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{LOSS, Q_MEAN};
 use super::trained::Trained;
 use crate::config::schema::Loss;
+use crate::experience::transition::{ACTION, OBSERVATION};
 use crate::metrics::Tally;
+use crate::replay::Batch;
 
 /// One or two critics.
 pub(super) struct Critics {
     networks: Vec<Trained>,
     loss: Loss,
+    /// The input of each critic: in every row the observation, then the action.
+    joined: Vec<f32>,
     /// For each critic, its values of all rows.
     values: Vec<Vec<f32>>,
     smallest: Vec<f32>,
@@ -37,6 +41,7 @@ impl Critics {
             values: vec![Vec::new(); networks.len()],
             networks,
             loss,
+            joined: Vec::new(),
             smallest: Vec::new(),
             output_gradient: Vec::new(),
             input_gradient: Vec::new(),
@@ -60,11 +65,12 @@ impl Critics {
         self.networks[0].steps()
     }
 
-    /// The smallest value that the target networks give to each row of `input` (observation and action).
-    pub(super) fn target_values(&mut self, input: &[f32], rows: usize) -> &[f32] {
+    /// The smallest value that the target networks give to each of `rows` actions, in the observation beside it.
+    pub(super) fn target_values(&mut self, observations: &[f32], actions: &[f32], rows: usize) -> &[f32] {
+        join(observations, actions, rows, &mut self.joined);
         for (network, values) in self.networks.iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.target().infer(input.into(), rows, values);
+            network.target().infer(self.joined.as_slice().into(), rows, values);
         }
         self.take_smallest(self.networks.len());
         &self.smallest
@@ -77,10 +83,12 @@ impl Critics {
         }
     }
 
-    /// The gradient of the weighted loss between each critic's values for `input` and `targets`, critic after critic.
-    /// Losses and values, as means of the critics, are added to `tally`.
-    pub(super) fn regress(&mut self, input: &[f32], targets: &[f32], weights: &[f32], gradient: &mut [f32], tally: &mut Tally) {
-        let rows = targets.len();
+    /// The gradient of the weighted loss between each critic's values for the actions of `batch` and `targets`, critic
+    /// after critic. Losses and values, as means of the critics, are added to `tally`.
+    pub(super) fn regress(&mut self, batch: &Batch, targets: &[f32], gradient: &mut [f32], tally: &mut Tally) {
+        let (rows, weights) = (batch.rows(), &batch.weights);
+        let [observations, actions] = [OBSERVATION, ACTION].map(|field| batch.column(field).as_f32());
+        join(observations, actions, rows, &mut self.joined);
         let count = self.networks.len();
         self.output_gradient.resize(rows, 0.0);
         self.errors.clear();
@@ -89,7 +97,7 @@ impl Critics {
         let (mut loss_sum, mut q_sum) = (0.0, 0.0);
         for ((network, values), part) in self.networks.iter_mut().zip(&mut self.values).zip(parts) {
             values.resize(rows, 0.0);
-            network.online.forward(input.into(), rows, values);
+            network.online.forward(self.joined.as_slice().into(), rows, values);
             for row in 0..rows {
                 let error = values[row] - targets[row];
                 let (loss, slope) = self.loss.at(error);
@@ -109,20 +117,28 @@ impl Critics {
         &self.errors
     }
 
-    /// Values of each row of `input`, and their derivative with respect to the input (rows x input).
-    pub(super) fn action_gradient(&mut self, input: &[f32], rows: usize, objective: PolicyObjective) -> (&[f32], &[f32]) {
+    /// The value of each of `rows` actions in the observation beside it, and its derivative with respect to both: a row
+    /// has that of the observation first, then that of the action.
+    pub(super) fn action_gradient(
+        &mut self,
+        observations: &[f32],
+        actions: &[f32],
+        rows: usize,
+        objective: PolicyObjective,
+    ) -> (&[f32], &[f32]) {
+        join(observations, actions, rows, &mut self.joined);
         let climbed = match objective {
             PolicyObjective::First => 1,
             PolicyObjective::Smallest => self.networks.len(),
         };
         for (network, values) in self.networks[..climbed].iter_mut().zip(&mut self.values) {
             values.resize(rows, 0.0);
-            network.online.forward(input.into(), rows, values);
+            network.online.forward(self.joined.as_slice().into(), rows, values);
         }
         self.take_smallest(climbed);
         self.output_gradient.resize(rows, 0.0);
-        self.input_gradient.resize(input.len(), 0.0);
-        self.scratch.resize(input.len(), 0.0);
+        self.input_gradient.resize(self.joined.len(), 0.0);
+        self.scratch.resize(self.joined.len(), 0.0);
         for index in 0..climbed {
             for row in 0..rows {
                 // If critics give equal values, the first of them counts.
@@ -187,7 +203,7 @@ impl Critics {
 }
 
 /// Rows of observations beside rows of actions: the input of a critic.
-pub(super) fn join(observations: &[f32], actions: &[f32], rows: usize, joined: &mut Vec<f32>) {
+fn join(observations: &[f32], actions: &[f32], rows: usize, joined: &mut Vec<f32>) {
     joined.clear();
     let (observation, action) = (observations.len() / rows, actions.len() / rows);
     for (observation, action) in observations.chunks_exact(observation).zip(actions.chunks_exact(action)) {

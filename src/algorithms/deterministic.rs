@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 
 use super::action::uniform;
 use super::actor_critic::{ActorCritic, Kind};
-use super::critics::{Critics, PolicyObjective, join};
+use super::critics::{Critics, PolicyObjective};
 use super::halves::{Half, Halved, Part};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
@@ -14,7 +14,7 @@ use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
-use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
+use crate::experience::transition::{NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
 use crate::networks::{Network, NetworkSpec};
@@ -147,7 +147,6 @@ struct DeterministicLearning {
     actions: Vec<f32>,
     action_gradient: Vec<f32>,
     targets: Vec<f32>,
-    joined: Vec<f32>,
 }
 
 impl DeterministicLearning {
@@ -162,7 +161,6 @@ impl DeterministicLearning {
             actions: Vec::new(),
             action_gradient: Vec::new(),
             targets: Vec::new(),
-            joined: Vec::new(),
         })
     }
 
@@ -184,8 +182,7 @@ impl DeterministicLearning {
                 *action = (*action + (deviation * noise).clamp(-clip, clip)).clamp(-1.0, 1.0);
             }
         }
-        join(next_observations, &self.actions, rows, &mut self.joined);
-        let bootstrap_values = self.critics.target_values(&self.joined, rows);
+        let bootstrap_values = self.critics.target_values(next_observations, &self.actions, rows);
         bootstrap(batch, bootstrap_values, &mut self.targets);
     }
 
@@ -193,8 +190,7 @@ impl DeterministicLearning {
     fn policy_gradient(&mut self, observations: &[f32], rows: usize, gradient: &mut [f32]) -> f64 {
         self.policy.online.forward(observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
-        join(observations, &self.actions, rows, &mut self.joined);
-        let (values, slopes) = self.critics.action_gradient(&self.joined, rows, PolicyObjective::First);
+        let (values, slopes) = self.critics.action_gradient(observations, &self.actions, rows, PolicyObjective::First);
         let (width, length) = (slopes.len() / rows, self.actions.len() / rows);
         self.action_gradient.clear();
         for (slopes, actions) in slopes.chunks_exact(width).zip(self.actions.chunks_exact(length)) {
@@ -220,8 +216,7 @@ impl Learning for DeterministicLearning {
         let mut share = Share::of(METRICS, rows, batch.largest_weight);
         if self.part.learns(Half::Critics) {
             self.compute_targets(batch, random);
-            join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-            self.critics.regress(&self.joined, &self.targets, &batch.weights, critic_gradient, &mut share.tally);
+            self.critics.regress(batch, &self.targets, critic_gradient, &mut share.tally);
         }
         if self.updates_policy() {
             let policy_loss = self.policy_gradient(observations, rows, policy_gradient);

@@ -7,13 +7,14 @@ use rand::RngExt;
 use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
+use super::temporal_difference::ACTION_STD;
 use super::trained::{Trained, WithTarget};
 use super::value_network::ValueNetwork;
 use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
 use crate::config::Config;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Choice;
-use crate::metrics::{Metric, Tally};
+use crate::metrics::{Metric, Share, Tally};
 use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, TensorSpec, build, build_for_acting};
 
 /// Half the squared error of the values.
@@ -161,6 +162,39 @@ pub(super) fn mean_and_deviation(advantages: impl ExactSizeIterator<Item = f32> 
     let mean = advantages.clone().sum::<f64>() / count;
     let variance = advantages.map(|advantage| (advantage - mean).powi(2)).sum::<f64>() / count;
     (mean as f32, variance.sqrt() as f32 + 1e-8)
+}
+
+/// Sums of what the steps of a block say of some metrics, and of the standard deviation of a policy that has one.
+pub(super) struct StepSums<const METRICS: usize> {
+    metrics: [Metric; METRICS],
+    sums: [f64; METRICS],
+    deviations: Option<f64>,
+    steps: usize,
+}
+
+impl<const METRICS: usize> StepSums<METRICS> {
+    /// No steps yet.
+    pub(super) fn of(metrics: [Metric; METRICS]) -> Self {
+        Self { metrics, sums: [0.0; METRICS], deviations: None, steps: 0 }
+    }
+
+    /// Take in a step: its value for each of the metrics, in their order.
+    pub(super) fn add(&mut self, values: [f64; METRICS], deviation: Option<f32>) {
+        self.steps += 1;
+        self.sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        if let Some(deviation) = deviation {
+            *self.deviations.get_or_insert(0.0) += f64::from(deviation);
+        }
+    }
+
+    /// Add the steps to `share`.
+    pub(super) fn report(self, share: &mut Share) {
+        let steps = self.steps as f64;
+        share.samples += steps;
+        let deviations = self.deviations.map(|sum| (ACTION_STD, sum));
+        let sums = self.metrics.into_iter().zip(self.sums).chain(deviations);
+        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps));
+    }
 }
 
 /// How well values foretell their targets, for [`EXPLAINED_VARIANCE`].

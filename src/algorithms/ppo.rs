@@ -18,7 +18,7 @@ use rand::seq::SliceRandom;
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
 use super::learned_policy::LearnedPolicy;
-use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, VALUE_LOSS, mean_and_deviation};
+use super::policy_and_value::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, StepSums, VALUE_LOSS, mean_and_deviation};
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::surrogate::LogProbabilities;
@@ -205,7 +205,7 @@ impl PpoLearning {
         let Block { outputs: online, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
-        let (mut sums, mut deviations) = ([0.0f64; 5], None::<f64>);
+        let mut sums = StepSums::of([POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED]);
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
             let (policy, value) = outputs.split_at(policy_outputs);
             let (policy_gradient, value_gradient) = gradient.split_at_mut(policy_outputs);
@@ -227,16 +227,9 @@ impl PpoLearning {
                 log_ratio.exp_m1() - log_ratio,
                 if policy_loss.is_clipped { 1.0 } else { 0.0 },
             ];
-            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-            if let Some(deviation) = self.distribution.deviation(policy) {
-                *deviations.get_or_insert(0.0) += f64::from(deviation);
-            }
+            sums.add(values, self.distribution.deviation(policy));
         }
-        share.samples += steps.len() as f64;
-        let metrics = [POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED];
-        let deviations = deviations.map(|sum| (ACTION_STD, sum));
-        let sums = metrics.into_iter().zip(sums).chain(deviations);
-        sums.for_each(|(metric, sum)| share.tally.add_all(metric, sum, steps.len() as f64));
+        sums.report(share);
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.

@@ -14,7 +14,7 @@ use std::f64::consts::LN_2;
 
 use super::action::uniform;
 use super::actor_critic::{ActorCritic, Kind};
-use super::critics::{Critics, PolicyObjective, join};
+use super::critics::{Critics, PolicyObjective};
 use super::halves::{Half, Halved, Part};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
@@ -25,7 +25,7 @@ use super::trained::{Trained, WithTarget, adam_settings};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
-use crate::experience::transition::{ACTION, NEXT_OBSERVATION, OBSERVATION};
+use crate::experience::transition::{NEXT_OBSERVATION, OBSERVATION};
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share, Tally};
 use crate::networks::{Adam, Network, NetworkSpec};
@@ -203,7 +203,6 @@ struct SacLearning {
     draws: Draws,
     targets: Vec<f32>,
     bootstrap_values: Vec<f32>,
-    joined: Vec<f32>,
 }
 
 impl SacLearning {
@@ -221,7 +220,6 @@ impl SacLearning {
             draws: Draws::default(),
             targets: Vec::new(),
             bootstrap_values: Vec::new(),
-            joined: Vec::new(),
         })
     }
 
@@ -231,8 +229,7 @@ impl SacLearning {
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
         self.policy.online.infer(next_observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
-        join(next_observations, &self.draws.actions, rows, &mut self.joined);
-        let values = self.critics.target_values(&self.joined, rows);
+        let values = self.critics.target_values(next_observations, &self.draws.actions, rows);
         let temperature = self.temperature.value();
         self.bootstrap_values.clear();
         self.bootstrap_values
@@ -244,9 +241,8 @@ impl SacLearning {
     fn policy_gradient(&mut self, observations: &[f32], rows: usize, random: &mut Random, gradient: &mut [f32], tally: &mut Tally) {
         self.policy.online.forward(observations.into(), rows, &mut self.outputs);
         self.draws.draw(&self.outputs, self.action_elements, random);
-        join(observations, &self.draws.actions, rows, &mut self.joined);
         let temperature = self.temperature.value();
-        let (values, slopes) = self.critics.action_gradient(&self.joined, rows, PolicyObjective::Smallest);
+        let (values, slopes) = self.critics.action_gradient(observations, &self.draws.actions, rows, PolicyObjective::Smallest);
         self.draws.policy_gradient(&self.outputs, slopes, temperature, &mut self.output_gradient);
         let losses = values.iter().zip(&self.draws.log_densities).map(|(value, log_density)| temperature * log_density - value);
         tally.add_all(POLICY_LOSS, losses.map(f64::from).sum(), rows as f64);
@@ -270,8 +266,7 @@ impl Learning for SacLearning {
         let mut share = Share::of(METRICS, rows, batch.largest_weight);
         if self.part.learns(Half::Critics) {
             self.compute_targets(batch, random);
-            join(observations, batch.column(ACTION).as_f32(), rows, &mut self.joined);
-            self.critics.regress(&self.joined, &self.targets, &batch.weights, critic_gradient, &mut share.tally);
+            self.critics.regress(batch, &self.targets, critic_gradient, &mut share.tally);
         }
         if self.part.learns(Half::Policy) {
             self.policy_gradient(observations, rows, random, policy_gradient, &mut share.tally);

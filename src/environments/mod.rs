@@ -65,11 +65,16 @@ pub struct EnvironmentSpec {
     /// many, unless its configuration says otherwise.
     pub frame_stack: usize,
     /// The arrays for which the indices of its actions stand, if it takes such arrays: environments in Python turn one into the other.
-    /// Every other environment leaves `None` here.
     pub action_arrays: Option<ActionArrays>,
 }
 
 impl EnvironmentSpec {
+    /// A spec with no time limit and no threshold, where a single observation tells enough for a decision and actions stand for no
+    /// arrays.
+    pub fn new(id: impl Into<String>, observation: ObservationSpace, action: ActionSpace) -> Self {
+        Self { id: id.into(), observation, action, time_limit_steps: None, reward_threshold: None, frame_stack: 1, action_arrays: None }
+    }
+
     /// The refusal of `action`, for implementations of [`Environment`].
     #[cold]
     pub fn invalid_action(&self, action: impl std::fmt::Display) -> EnvironmentError {

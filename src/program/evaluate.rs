@@ -48,7 +48,6 @@ pub(crate) struct Evaluate {
 #[derive(Clone, Copy, ValueEnum)]
 enum Weights {
     Best,
-    #[value(alias = "newest")]
     Last,
 }
 

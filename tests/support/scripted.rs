@@ -150,15 +150,7 @@ impl World {
             "dqn" => ActionSpace::Discrete { n: 2 },
             _ => ActionSpace::Box { low: vec![-1.0], high: vec![1.0] },
         };
-        let environment = EnvironmentSpec {
-            id: ID.into(),
-            observation: ObservationSpace::unbounded(2),
-            action,
-            time_limit_steps: None,
-            reward_threshold: None,
-            frame_stack: 1,
-            action_arrays: None,
-        };
+        let environment = EnvironmentSpec::new(ID, ObservationSpace::unbounded(2), action);
         let (mut catalogue, log) = (Catalogue::default(), Log::default());
         let (spec, kept) = (environment.clone(), log.clone());
         catalogue.add_environment(ID, move || Ok(Scripted::new(&spec, &kept))).unwrap();

@@ -27,13 +27,9 @@ impl Dynamics for Corridor {
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec {
-            id: ID.into(),
-            observation: ObservationSpace::vector([0.0, 0.0], [1.0, 1.0]),
-            action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(50),
             reward_threshold: Some(0.95),
-            frame_stack: 1,
-            action_arrays: None,
+            ..EnvironmentSpec::new(ID, ObservationSpace::vector([0.0, 0.0], [1.0, 1.0]), ActionSpace::Discrete { n: 3 })
         }
     }
 

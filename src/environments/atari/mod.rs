@@ -76,15 +76,11 @@ impl Origin for AtariGames {
 fn spec(id: &str, actions: usize, options: &Options) -> EnvironmentSpec {
     let size = options.screen_size;
     EnvironmentSpec {
-        id: id.into(),
-        observation: ObservationSpace::bytes(&[size, size]),
-        action: ActionSpace::Discrete { n: actions },
         // At most: frames that a game waits at its start count, too.
         time_limit_steps: Some(options.max_num_frames_per_episode.div_ceil(FRAME_SKIP)),
-        reward_threshold: None,
         // What moves, and where to, does not show in one frame.
         frame_stack: 4,
-        action_arrays: None,
+        ..EnvironmentSpec::new(id, ObservationSpace::bytes(&[size, size]), ActionSpace::Discrete { n: actions })
     }
 }
 

@@ -44,14 +44,11 @@ pub(super) trait Task<const ACTIONS: usize> {
 
 /// What is fixed about a task.
 pub(super) fn spec<T: Task<ACTIONS>, const ACTIONS: usize>() -> EnvironmentSpec {
+    let action = ActionSpace::Box { low: vec![-T::ACTION_BOUND; ACTIONS], high: vec![T::ACTION_BOUND; ACTIONS] };
     EnvironmentSpec {
-        id: T::ID.to_owned(),
-        observation: ObservationSpace::unbounded(T::OBSERVATION_LEN),
-        action: ActionSpace::Box { low: vec![-T::ACTION_BOUND; ACTIONS], high: vec![T::ACTION_BOUND; ACTIONS] },
         time_limit_steps: Some(TIME_LIMIT_STEPS),
         reward_threshold: T::REWARD_THRESHOLD,
-        frame_stack: 1,
-        action_arrays: None,
+        ..EnvironmentSpec::new(T::ID, ObservationSpace::unbounded(T::OBSERVATION_LEN), action)
     }
 }
 

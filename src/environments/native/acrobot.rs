@@ -89,14 +89,11 @@ impl Dynamics for Acrobot {
     type Value = f32;
 
     fn spec() -> EnvironmentSpec {
+        let observation = ObservationSpace::symmetric([1.0, 1.0, 1.0, 1.0, MAX_SPEED_1 as f32, MAX_SPEED_2 as f32]);
         EnvironmentSpec {
-            id: "Acrobot-v1".to_owned(),
-            observation: ObservationSpace::symmetric([1.0, 1.0, 1.0, 1.0, MAX_SPEED_1 as f32, MAX_SPEED_2 as f32]),
-            action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(500),
             reward_threshold: Some(-100.0),
-            frame_stack: 1,
-            action_arrays: None,
+            ..EnvironmentSpec::new("Acrobot-v1", observation, ActionSpace::Discrete { n: 3 })
         }
     }
 

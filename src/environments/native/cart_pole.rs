@@ -42,14 +42,11 @@ impl Dynamics for CartPole {
     fn spec() -> EnvironmentSpec {
         // Twice the limits, so that the observation that ends an episode still lies inside.
         let high = [POSITION_LIMIT * 2.0, f64::INFINITY, ANGLE_LIMIT * 2.0, f64::INFINITY];
+        let observation = ObservationSpace::symmetric(high.map(|bound| bound as f32));
         EnvironmentSpec {
-            id: "CartPole-v1".to_owned(),
-            observation: ObservationSpace::symmetric(high.map(|bound| bound as f32)),
-            action: ActionSpace::Discrete { n: 2 },
             time_limit_steps: Some(500),
             reward_threshold: Some(475.0),
-            frame_stack: 1,
-            action_arrays: None,
+            ..EnvironmentSpec::new("CartPole-v1", observation, ActionSpace::Discrete { n: 2 })
         }
     }
 

@@ -35,15 +35,7 @@ impl Dynamics for Catch {
     type Value = u8;
 
     fn spec() -> EnvironmentSpec {
-        EnvironmentSpec {
-            id: "Catch-v0".to_owned(),
-            observation: ObservationSpace::bytes(&[ROWS, COLUMNS]),
-            action: ActionSpace::Discrete { n: 3 },
-            time_limit_steps: None,
-            reward_threshold: None,
-            frame_stack: 1,
-            action_arrays: None,
-        }
+        EnvironmentSpec::new("Catch-v0", ObservationSpace::bytes(&[ROWS, COLUMNS]), ActionSpace::Discrete { n: 3 })
     }
 
     fn reset(&mut self, random: &mut Generator, observation: &mut [u8]) {

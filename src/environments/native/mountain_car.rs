@@ -32,13 +32,9 @@ impl Dynamics for MountainCar {
         let low = [MIN_POSITION as f32, -MAX_SPEED as f32];
         let high = [MAX_POSITION as f32, MAX_SPEED as f32];
         EnvironmentSpec {
-            id: "MountainCar-v0".to_owned(),
-            observation: ObservationSpace::vector(low, high),
-            action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(200),
             reward_threshold: Some(-110.0),
-            frame_stack: 1,
-            action_arrays: None,
+            ..EnvironmentSpec::new("MountainCar-v0", ObservationSpace::vector(low, high), ActionSpace::Discrete { n: 3 })
         }
     }
 

@@ -84,14 +84,11 @@ impl Dynamics for MountainCarContinuous {
     fn spec() -> EnvironmentSpec {
         let low = [MIN_POSITION as f32, -MAX_SPEED as f32];
         let high = [MAX_POSITION as f32, MAX_SPEED as f32];
+        let action = ActionSpace::Box { low: vec![-1.0], high: vec![1.0] };
         EnvironmentSpec {
-            id: "MountainCarContinuous-v0".to_owned(),
-            observation: ObservationSpace::vector(low, high),
-            action: ActionSpace::Box { low: vec![-1.0], high: vec![1.0] },
             time_limit_steps: Some(999),
             reward_threshold: Some(90.0),
-            frame_stack: 1,
-            action_arrays: None,
+            ..EnvironmentSpec::new("MountainCarContinuous-v0", ObservationSpace::vector(low, high), action)
         }
     }
 

@@ -42,15 +42,9 @@ impl Dynamics for Pendulum {
     type Value = f32;
 
     fn spec() -> EnvironmentSpec {
-        EnvironmentSpec {
-            id: "Pendulum-v1".to_owned(),
-            observation: ObservationSpace::symmetric([1.0, 1.0, MAX_SPEED as f32]),
-            action: ActionSpace::Box { low: vec![-MAX_TORQUE], high: vec![MAX_TORQUE] },
-            time_limit_steps: Some(200),
-            reward_threshold: None,
-            frame_stack: 1,
-            action_arrays: None,
-        }
+        let observation = ObservationSpace::symmetric([1.0, 1.0, MAX_SPEED as f32]);
+        let action = ActionSpace::Box { low: vec![-MAX_TORQUE], high: vec![MAX_TORQUE] };
+        EnvironmentSpec { time_limit_steps: Some(200), ..EnvironmentSpec::new("Pendulum-v1", observation, action) }
     }
 
     fn reset(&mut self, random: &mut Generator, observation: &mut [f32]) {

@@ -222,13 +222,10 @@ impl Dynamics for Rally {
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec {
-            id: "Rally-v0".to_owned(),
-            observation: ObservationSpace::bytes(&[SCREEN, SCREEN]),
-            action: ActionSpace::Discrete { n: 3 },
             time_limit_steps: Some(TIME_LIMIT_STEPS),
             reward_threshold: Some(4.0),
             frame_stack: 2,
-            action_arrays: None,
+            ..EnvironmentSpec::new("Rally-v0", ObservationSpace::bytes(&[SCREEN, SCREEN]), ActionSpace::Discrete { n: 3 })
         }
     }
 

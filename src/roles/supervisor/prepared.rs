@@ -213,6 +213,16 @@ impl Prepared {
             other => other.into(),
         })?;
         plan.swept = swept;
+        self.add_remarks(&mut plan, resumption);
+        plan.check_processes(machine.room_for_processes)?;
+        check_memory(&plan, machine, resumption)?;
+        plan.allow_open_files()?;
+        Ok(plan)
+    }
+
+    /// Add to `plan` what there is to say of the configuration. Nothing here refuses a run.
+    fn add_remarks(&self, plan: &mut Plan, resumption: Option<&Resumption>) {
+        let config = &self.loaded.config;
         Self::remarks_on_settings(&self.loaded).for_each(|remark| plan.remark(remark));
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
@@ -220,17 +230,14 @@ impl Prepared {
         // Where nobody sets the parts of a batch and they are not the default, PPO's batch follows its environments and fragments.
         let parts = config.algorithm.minibatches;
         let batch_follows = parts != AlgorithmConfig::default().minibatches && !self.loaded.is_set("algorithm.minibatches");
-        // A run that goes on keeps the length of its fragments.
-        if resumption.is_none()
-            && let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows)
-        {
-            plan.remark(remark);
-        }
-        // A run that goes on has its checkpoints there already.
-        if resumption.is_none()
-            && let Some(remark) = self.remark_on_room_for_checkpoints(&plan)
-        {
-            plan.remark(remark);
+        // A run that goes on keeps the length of its fragments, and has its checkpoints there already.
+        if resumption.is_none() {
+            if let Some(remark) = remarks::fragments_beyond_the_limit(config, self.environment.time_limit_steps, batch_follows) {
+                plan.remark(remark);
+            }
+            if let Some(remark) = self.remark_on_room_for_checkpoints(plan) {
+                plan.remark(remark);
+            }
         }
         // Who has set how long evaluations wait for an end knows of it, and what is not in Python says itself how it ends.
         let is_in_python = environments::request(config).needs_python();
@@ -244,10 +251,6 @@ impl Prepared {
         let learns_from_bytes =
             self.catalogue.algorithms().learns_from_bytes(&config.algorithm.name) && !config.algorithm.normalise_observations;
         plan.warn_of_images(&self.environment.observation, learns_from_bytes);
-        plan.check_processes(machine.room_for_processes)?;
-        check_memory(&plan, machine, resumption)?;
-        plan.allow_open_files()?;
-        Ok(plan)
     }
 
     /// What an earlier life of the run found, if its search goes on from there: within the ranges of now, which may be narrower.

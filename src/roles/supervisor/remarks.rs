@@ -107,9 +107,7 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
         larger.algorithm.minibatches = parts;
         remedy += &format!(" and algorithm.minibatches to {parts}");
     }
-    let least = larger.least_fragments();
-    if config.fragments.capacity.is_some_and(|capacity| capacity < least) {
-        larger.fragments.capacity = Some(least);
+    if let Some(least) = raise_capacity(&mut larger) {
         remedy += &format!(" and fragments.capacity to {least}");
     }
     // What would be refused, such as a batch beyond the largest, is not advised.
@@ -121,6 +119,14 @@ pub(super) fn fragments_that_wait(config: &Config, environments: usize, keys: &s
     let most = config.fragments.max_policy_lag_updates;
     (behind as u64 > most)
         .then(|| format!("{told}, {behind} updates, and are dropped where fragments.max_policy_lag_updates is {most}; {remedy}"))
+}
+
+/// Raise `fragments.capacity` of `changed` to the least that it may be, which is returned, if it is set to less.
+fn raise_capacity(changed: &mut Config) -> Option<usize> {
+    let least = changed.least_fragments();
+    let capacity = changed.fragments.capacity.as_mut().filter(|capacity| **capacity < least)?;
+    *capacity = least;
+    Some(least)
 }
 
 /// Fragments end with episodes at the time limit of the environment, so that batches of few steps may be what fragments
@@ -145,9 +151,7 @@ pub(super) fn fragments_beyond_the_limit(config: &Config, time_limit_steps: Opti
             shorter.learner.batch_size = near;
             remedy += &format!(" and learner.batch_size={near}");
         }
-        let least = shorter.least_fragments();
-        if config.fragments.capacity.is_some_and(|capacity| capacity < least) {
-            shorter.fragments.capacity = Some(least);
+        if let Some(least) = raise_capacity(&mut shorter) {
             remedy += &format!(" and fragments.capacity={least}");
         }
         // What would be refused is not advised. A batch that follows is not known here.

@@ -19,15 +19,7 @@ use shoal::replay::Batch;
 
 /// An environment with `OBSERVATIONS` elements to observe.
 pub fn environment<const OBSERVATIONS: usize>(action: ActionSpace) -> EnvironmentSpec {
-    EnvironmentSpec {
-        id: "made-up".into(),
-        observation: ObservationSpace::symmetric([9.0; OBSERVATIONS]),
-        action,
-        time_limit_steps: None,
-        reward_threshold: None,
-        frame_stack: 1,
-        action_arrays: None,
-    }
+    EnvironmentSpec::new("made-up", ObservationSpace::symmetric([9.0; OBSERVATIONS]), action)
 }
 
 /// The algorithm called `name` in `environment`, with the configuration it was built from.
