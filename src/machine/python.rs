@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Host;
+use crate::shell::word;
 
 /// Variable that tells a prepared process which Python it runs, as JSON.
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
@@ -105,7 +106,8 @@ pub enum PythonError {
     /// The interpreter's packages do not fit the linked libpython.
     #[error(
         "this program is linked with Python {linked} and {path} is Python {found}; if another program started the run, use that program; \
-         else set environment.python to a Python {linked}, or build Shoal for this one:  PYO3_PYTHON={path} cargo build --release"
+         else set environment.python to a Python {linked}, or build Shoal for this one:  PYO3_PYTHON={0} cargo build --release",
+        word(path)
     )]
     OtherVersion {
         /// Version that was linked.
@@ -118,7 +120,8 @@ pub enum PythonError {
     /// This program is part of one interpreter, and the configuration names another.
     #[error(
         "this program is part of the Python {host}, and environment.python is {requested}; install the same wheel there, and start it with \
-         that one:  {requested} -m pip install shoal_rl-*.whl && {requested} -m shoal ..."
+         that one:  {0} -m pip install shoal_rl-*.whl && {0} -m shoal ...",
+        word(requested.as_ref())
     )]
     OtherHost {
         /// The interpreter of this process.
@@ -347,6 +350,15 @@ mod tests {
             assert!(other.starts_with(&format!("{program} is no Python: ")) && other.contains("environment.python"), "{other}");
             assert!(!other.contains("import"), "{other}");
         }
+    }
+
+    #[test]
+    fn the_commands_that_errors_tell_can_be_typed_whatever_the_folder_is_called() {
+        let path = "/my venv/bin/python";
+        let version = PythonError::OtherVersion { linked: "3.11".into(), found: "3.12".into(), path: path.into() }.to_string();
+        assert!(version.ends_with("PYO3_PYTHON='/my venv/bin/python' cargo build --release"), "{version}");
+        let host = PythonError::OtherHost { host: "/venv/bin/python".into(), requested: path.into() }.to_string();
+        assert!(host.ends_with("&& '/my venv/bin/python' -m shoal ..."), "{host}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ import numbers
 import os
 import re
 import reprlib
+import shlex
 import sys
 import traceback
 from importlib import metadata
@@ -556,11 +557,9 @@ def report(error):
         answer.update(kind="refused", summary=str(error), advice=error.advice)
     elif errors is not None and isinstance(error, errors.DependencyNotInstalled):
         answer.update(kind="missing", advice=install_command(package_in(str(error))))
-    elif isinstance(error, ModuleNotFoundError) and error.name:
-        module = error.name.partition(".")[0]
-        if is_missing(module):
-            kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
-            answer.update(kind=kind, advice=install_command(package_of(module)))
+    elif isinstance(error, ModuleNotFoundError) and error.name and is_missing(module := error.name.partition(".")[0]):
+        kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
+        answer.update(kind=kind, advice=install_command(package_of(module)))
     # A file name that is no UTF-8 has characters that are no Unicode, which Rust does not read.
     return json.dumps({key: text.encode(errors="backslashreplace").decode() for key, text in answer.items()})
 
@@ -595,5 +594,6 @@ def gymnasium_with(extra):
 
 
 def install_command(package):
-    """The command that installs a package where this interpreter finds it."""
-    return f'{sys.executable} -m pip install "{package}"'
+    """The command that installs a package where this interpreter finds it. uv makes environments without pip."""
+    python = shlex.quote(sys.executable)
+    return f'uv pip install --python {python} "{package}"' if is_missing("pip") else f'{python} -m pip install "{package}"'
