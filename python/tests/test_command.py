@@ -117,12 +117,14 @@ def test_a_killed_supervisor_takes_everything_with_it(folder):
 
 
 def test_another_interpreter_is_refused_with_the_command_that_uses_it(folder):
+    python = folder / "python0"
+    python.touch()
     Path("task.toml").write_text(
-        '[environment]\nid = "gymnasium:CartPole-v1"\npython = "/usr/bin/python0"\n[algorithm]\nname = "dqn"\n'
+        f'[environment]\nid = "gymnasium:CartPole-v1"\npython = "{python}"\n[algorithm]\nname = "dqn"\n'
     )
     result = run("train", "task.toml")
     assert result.returncode == 1
-    assert "/usr/bin/python0 -m shoal" in result.stderr and "environment.python" in result.stderr
+    assert f"{python} -m shoal" in result.stderr and "environment.python" in result.stderr
 
 
 def test_what_a_user_types_for_the_program_stays_one_command_whatever_the_folder_is_called(monkeypatch):

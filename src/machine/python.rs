@@ -129,6 +129,14 @@ pub enum PythonError {
         /// The one that was asked for.
         requested: String,
     },
+    /// This program is part of one interpreter, and the configuration names one that is not there.
+    #[error("environment.python is {requested}, which is not there; set it to \"\" for {host}, the Python that this program is part of")]
+    NotThere {
+        /// The interpreter of this process.
+        host: PathBuf,
+        /// The one that was asked for.
+        requested: String,
+    },
     /// The linked Python was removed after the build.
     #[error(
         "this program is linked with the Python in {home}, which is gone; build Shoal again:  cargo xtask setup && cargo build --release"
@@ -214,7 +222,10 @@ impl Python {
     fn of_host(host: &Host, requested: &str) -> Result<Self, PythonError> {
         static FOUND: OnceLock<Python> = OnceLock::new();
         if !requested.is_empty() && !is_the_same(&host.executable, Path::new(requested)) {
-            return Err(PythonError::OtherHost { host: host.executable.clone(), requested: requested.to_owned() });
+            let (host, requested) = (host.executable.clone(), requested.to_owned());
+            // A name without a folder is one of a command, wherever that is.
+            let is_gone = requested.contains('/') && !Path::new(&requested).exists();
+            return Err(if is_gone { PythonError::NotThere { host, requested } } else { PythonError::OtherHost { host, requested } });
         }
         if let Some(found) = FOUND.get() {
             return Ok(found.clone());
@@ -359,6 +370,15 @@ mod tests {
         assert!(version.ends_with("PYO3_PYTHON='/my venv/bin/python' cargo build --release"), "{version}");
         let host = PythonError::OtherHost { host: "/venv/bin/python".into(), requested: path.into() }.to_string();
         assert!(host.ends_with("&& '/my venv/bin/python' -m shoal ..."), "{host}");
+    }
+
+    #[test]
+    fn another_interpreter_than_that_of_the_program_is_told_to_be_used_only_if_it_is_there() {
+        let host = Host { executable: "/venv/bin/python".into(), home: "/usr".into(), abi: "3.11".into(), typed: "shoal".into() };
+        let refused = |requested: &str| Python::of_host(&host, requested).unwrap_err().to_string();
+        assert!(refused("/bin/sh").contains("/bin/sh -m shoal"), "{}", refused("/bin/sh"));
+        let gone = refused("/gone/bin/python");
+        assert!(gone.contains("which is not there") && gone.contains("set it to \"\"") && !gone.contains("install"), "{gone}");
     }
 
     #[test]

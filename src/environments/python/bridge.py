@@ -166,7 +166,7 @@ def imported(module_name, search_folders):
         paths = [os.path.join(folder, module_name) for folder in search_folders]
         path = next((path for path in paths if os.path.isfile(path)), None)
         if path is None:
-            raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)}")
+            raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)} (environment.python_path)")
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         # Last in the path: a named file needs no other folder, and files there might shadow what it imports.
         sys.path += [folder for folder in search_folders if folder not in sys.path]
@@ -178,7 +178,8 @@ def imported(module_name, search_folders):
         # If another module is missing, which this module imports, the error passes on.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
+        searched = f"{', '.join(search_folders)} (environment.python_path) or among the packages of {sys.executable}"
+        raise Refused(f"there is no module {error.name} in {searched}") from None
 
 
 def load_file(path):
