@@ -42,7 +42,7 @@ pub(crate) struct Train {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Plan only: check the configuration, the memory, the device, the environment and the run folder, print the
-    /// plan, start nothing.
+    /// plan, start nothing. With `run.resume=auto` a run that is kept in memory is written to the disk for that.
     #[arg(long)]
     pub(crate) check: bool,
 }
