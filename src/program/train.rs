@@ -36,7 +36,7 @@ pub(crate) struct Train {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
     /// Seed of the run: the same as `--set run.seed=SEED`.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Name of the run, which becomes a part of the name of its folder. Without it, the name of the configuration.
     #[arg(long)]
