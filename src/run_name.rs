@@ -51,7 +51,8 @@ pub enum RunNameError {
     /// The supervisor lives, and the run is not announced here.
     #[error(
         "the run in {folder} is not announced here, though its supervisor, process {pid}, lives: it is just beginning, and can be named in \
-         a moment; or it was started with another XDG_RUNTIME_DIR, and is seen with that one alone; or this is a copy of its folder"
+         a moment; or it was started with another XDG_RUNTIME_DIR, and is seen with that one alone; or it is another user's, and takes in \
+         nobody else; or this is a copy of its folder"
     )]
     Unannounced {
         /// The folder, as it can be typed.
@@ -160,5 +161,6 @@ mod tests {
         let folder = RunFolder::create(place.path(), "beginning", "").unwrap();
         let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err();
         assert!(matches!(error, RunNameError::Unannounced { pid, .. } if pid == std::process::id()), "{error}");
+        assert!(error.to_string().contains("another user's"), "one cannot attach to it: {error}");
     }
 }

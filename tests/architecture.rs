@@ -29,7 +29,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config", "suggestion"]),
     ("config", &["adaptation", "segment", "suggestion"]),
     ("checkpoint", &["sync", "values", "shell", "environments", "networks", "segment", "replay"]),
-    ("machine", &[]),
+    ("machine", &["shell"]),
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),

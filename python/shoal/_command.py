@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import select
+import shlex
 import shutil
 import signal
 import sys
@@ -114,6 +115,6 @@ def _typed():
     """What a user types to start this program: `shoal` if the shell finds it so, else how it was started now."""
     program = sys.argv[0]
     if os.path.basename(program) == "__main__.py":
-        return f"{sys.orig_argv[0]} -m shoal"
+        return f"{shlex.quote(sys.orig_argv[0])} -m shoal"
     found = shutil.which("shoal")
-    return "shoal" if found and os.path.exists(program) and os.path.samefile(found, program) else program
+    return "shoal" if found and os.path.exists(program) and os.path.samefile(found, program) else shlex.quote(program)

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -51,7 +52,7 @@ class Policy:
     """
 
     def __init__(self, path: str | os.PathLike[str], weights: Literal["best", "last"], seed: int) -> None:
-        settle(f"{sys.executable} -m shoal")
+        settle(f"{shlex.quote(sys.executable)} -m shoal")
         # `runs/latest` will lead elsewhere. A file in the folder of a run belongs to that run, though it may be a link.
         path = Path(path)
         self._source = path.resolve() if path.is_dir() else path.parent.resolve() / path.name

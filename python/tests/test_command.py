@@ -2,12 +2,15 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wait_for
+
+from shoal import _command
 
 #: Neither the return of an evaluation nor a number of steps ends the run during a test.
 ENDLESS = ("--set", "run.stop_eval_return=none", "--set", "run.stop_env_steps=1_000_000_000_000")
@@ -114,12 +117,22 @@ def test_a_killed_supervisor_takes_everything_with_it(folder):
 
 
 def test_another_interpreter_is_refused_with_the_command_that_uses_it(folder):
+    python = folder / "python0"
+    python.touch()
     Path("task.toml").write_text(
-        '[environment]\nid = "gymnasium:CartPole-v1"\npython = "/usr/bin/python0"\n[algorithm]\nname = "dqn"\n'
+        f'[environment]\nid = "gymnasium:CartPole-v1"\npython = "{python}"\n[algorithm]\nname = "dqn"\n'
     )
     result = run("train", "task.toml")
     assert result.returncode == 1
-    assert "/usr/bin/python0 -m shoal" in result.stderr and "environment.python" in result.stderr
+    assert f"{python} -m shoal" in result.stderr and "environment.python" in result.stderr
+
+
+def test_what_a_user_types_for_the_program_stays_one_command_whatever_the_folder_is_called(monkeypatch):
+    python, script = "/my venv/bin/python", "/my venv/bin/shoal"
+    monkeypatch.setattr(sys, "orig_argv", [python, "-m", "shoal", "train"])
+    for program, typed in [("/my venv/lib/shoal/__main__.py", [python, "-m", "shoal"]), (script, [script])]:
+        monkeypatch.setattr(sys, "argv", [program, "train"])
+        assert shlex.split(_command._typed()) == typed
 
 
 def test_threads_of_a_debugger_are_named_with_the_way_out(folder):

@@ -11,6 +11,8 @@ use crate::suggestion::nearest;
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("total_timesteps", &["run.stop_env_steps"]),
     ("n_timesteps", &["run.stop_env_steps"]),
+    ("timesteps", &["run.stop_env_steps"]),
+    ("steps", &["run.stop_env_steps"]),
     ("algo", &["algorithm.name"]),
     ("algorithm", &["algorithm.name"]),
     ("lr", &["learner.learning_rate"]),
@@ -23,6 +25,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("max_grad_norm", &["learner.max_gradient_norm"]),
     ("n_envs", &["actor.environments"]),
     ("num_envs", &["actor.environments"]),
+    ("actors", &["actor.count"]),
     ("num_steps", &["fragments.length_steps"]),
     ("n_epochs", &["algorithm.epochs"]),
     ("update_epochs", &["algorithm.epochs"]),
@@ -170,6 +173,8 @@ mod tests {
         assert_eq!(told("--learner.batch_size", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--batchsize", Some("64")), "--set learner.batch_size=64");
         assert_eq!(told("--total-timesteps", Some("9")), "--set run.stop_env_steps=9");
+        assert_eq!(told("--steps", Some("9")), "--set run.stop_env_steps=9");
+        assert_eq!(told("--actors", Some("4")), "--set actor.count=4");
         assert_eq!(told("--algo", Some("ppo")), "--set algorithm.name=ppo");
         assert_eq!(told("--count", Some("2")), "--set actor.count=2 or --set learner.count=2");
         assert_eq!(told("--learner.count", Some("2")), "--set learner.count=2");

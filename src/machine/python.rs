@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Host;
+use crate::shell::word;
 
 /// Variable that tells a prepared process which Python it runs, as JSON.
 const PYTHON_VARIABLE: &str = "SHOAL_PYTHON";
@@ -105,7 +106,8 @@ pub enum PythonError {
     /// The interpreter's packages do not fit the linked libpython.
     #[error(
         "this program is linked with Python {linked} and {path} is Python {found}; if another program started the run, use that program; \
-         else set environment.python to a Python {linked}, or build Shoal for this one:  PYO3_PYTHON={path} cargo build --release"
+         else set environment.python to a Python {linked}, or build Shoal for this one:  PYO3_PYTHON={0} cargo build --release",
+        word(path)
     )]
     OtherVersion {
         /// Version that was linked.
@@ -118,9 +120,18 @@ pub enum PythonError {
     /// This program is part of one interpreter, and the configuration names another.
     #[error(
         "this program is part of the Python {host}, and environment.python is {requested}; install the same wheel there, and start it with \
-         that one:  {requested} -m pip install shoal_rl-*.whl && {requested} -m shoal ..."
+         that one:  {0} -m pip install shoal_rl-*.whl && {0} -m shoal ...",
+        word(requested.as_ref())
     )]
     OtherHost {
+        /// The interpreter of this process.
+        host: PathBuf,
+        /// The one that was asked for.
+        requested: String,
+    },
+    /// This program is part of one interpreter, and the configuration names one that is not there.
+    #[error("environment.python is {requested}, which is not there; set it to \"\" for {host}, the Python that this program is part of")]
+    NotThere {
         /// The interpreter of this process.
         host: PathBuf,
         /// The one that was asked for.
@@ -211,7 +222,10 @@ impl Python {
     fn of_host(host: &Host, requested: &str) -> Result<Self, PythonError> {
         static FOUND: OnceLock<Python> = OnceLock::new();
         if !requested.is_empty() && !is_the_same(&host.executable, Path::new(requested)) {
-            return Err(PythonError::OtherHost { host: host.executable.clone(), requested: requested.to_owned() });
+            let (host, requested) = (host.executable.clone(), requested.to_owned());
+            // A name without a folder is one of a command, wherever that is.
+            let is_gone = requested.contains('/') && !Path::new(&requested).exists();
+            return Err(if is_gone { PythonError::NotThere { host, requested } } else { PythonError::OtherHost { host, requested } });
         }
         if let Some(found) = FOUND.get() {
             return Ok(found.clone());
@@ -347,6 +361,24 @@ mod tests {
             assert!(other.starts_with(&format!("{program} is no Python: ")) && other.contains("environment.python"), "{other}");
             assert!(!other.contains("import"), "{other}");
         }
+    }
+
+    #[test]
+    fn the_commands_that_errors_tell_can_be_typed_whatever_the_folder_is_called() {
+        let path = "/my venv/bin/python";
+        let version = PythonError::OtherVersion { linked: "3.11".into(), found: "3.12".into(), path: path.into() }.to_string();
+        assert!(version.ends_with("PYO3_PYTHON='/my venv/bin/python' cargo build --release"), "{version}");
+        let host = PythonError::OtherHost { host: "/venv/bin/python".into(), requested: path.into() }.to_string();
+        assert!(host.ends_with("&& '/my venv/bin/python' -m shoal ..."), "{host}");
+    }
+
+    #[test]
+    fn another_interpreter_than_that_of_the_program_is_told_to_be_used_only_if_it_is_there() {
+        let host = Host { executable: "/venv/bin/python".into(), home: "/usr".into(), abi: "3.11".into(), typed: "shoal".into() };
+        let refused = |requested: &str| Python::of_host(&host, requested).unwrap_err().to_string();
+        assert!(refused("/bin/sh").contains("/bin/sh -m shoal"), "{}", refused("/bin/sh"));
+        let gone = refused("/gone/bin/python");
+        assert!(gone.contains("which is not there") && gone.contains("set it to \"\"") && !gone.contains("install"), "{gone}");
     }
 
     #[test]

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 
 use super::doctor::Finding;
 use super::{LinkedPython, Python, PythonError};
+use crate::shell::word;
 
 /// What `cargo xtask setup` installs; `xtask/python/requirements.txt` pins the same version.
 const GYMNASIUM: &str = "gymnasium[classic-control,box2d,mujoco]==1.4.0";
 /// Packages that the environments need in which most people train.
 const PACKAGES: [&str; 4] = ["gymnasium", "numpy", "mujoco", BOX2D];
 const BOX2D: &str = "box2d";
+/// What installs packages, and is itself one. uv makes environments without it.
+const PIP: &str = "pip";
 
 /// The Python of this machine, as far as a run is concerned.
 #[derive(Debug)]
 pub struct PythonSurvey {
     linked: Option<LinkedPython>,
-    /// The interpreter, and the versions of those of [`PACKAGES`] that it has.
+    /// The interpreter, and the versions of those of [`PACKAGES`] and of pip that it has.
     found: Result<(Python, BTreeMap<String, String>), PythonError>,
 }
 
@@ -23,7 +26,7 @@ impl PythonSurvey {
     /// Looks for the interpreter that a run takes if its configuration names none, and asks it for its packages.
     pub fn detect() -> Self {
         let found = Python::find("").and_then(|python| {
-            let versions = python.versions(&PACKAGES)?;
+            let versions = python.versions(&[&PACKAGES[..], &[PIP]].concat())?;
             Ok((python, versions))
         });
         Self { linked: LinkedPython::detect(), found }
@@ -55,7 +58,7 @@ impl PythonSurvey {
             return Finding::ok(TOPIC, "none, since there is no Python".to_owned());
         };
         let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        let installed = list(versions.iter().map(|(name, version)| format!("{name} {version}")).collect());
+        let installed = list(versions.iter().filter(|(name, _)| *name != PIP).map(|(name, version)| format!("{name} {version}")).collect());
         let has_box2d = has_box2d(python, std::env::consts::ARCH);
         let expected = PACKAGES.into_iter().filter(|name| has_box2d || *name != BOX2D);
         let missing: Vec<String> = expected.filter(|name| !versions.contains_key(*name)).map(str::to_owned).collect();
@@ -63,8 +66,10 @@ impl PythonSurvey {
             return Finding::ok(TOPIC, installed);
         }
         let gymnasium = if has_box2d { GYMNASIUM.to_owned() } else { GYMNASIUM.replace("box2d,", "") };
-        let fix = format!("{} -m pip install \"{gymnasium}\"", python.executable.display());
-        Finding::warning(TOPIC, format!("{installed}; missing: {}", list(missing)), fix)
+        let program = word(&python.executable);
+        let install =
+            if versions.contains_key(PIP) { format!("{program} -m pip install") } else { format!("uv pip install --python {program}") };
+        Finding::warning(TOPIC, format!("{installed}; missing: {}", list(missing)), format!("{install} \"{gymnasium}\""))
     }
 
     /// A survey in which nothing is amiss, whatever this machine is like.
@@ -78,8 +83,8 @@ impl PythonSurvey {
             package_folders: Vec::new(),
             requested: String::new(),
         };
-        let versions = PACKAGES.map(|name| (name.to_owned(), "1.0".to_owned()));
-        Self { linked: Some(LinkedPython { abi: "3.11", home: "/usr" }), found: Ok((python, versions.into())) }
+        let versions = PACKAGES.into_iter().chain([PIP]).map(|name| (name.to_owned(), "1.0".to_owned())).collect();
+        Self { linked: Some(LinkedPython { abi: "3.11", home: "/usr" }), found: Ok((python, versions)) }
     }
 }
 
@@ -98,13 +103,18 @@ mod tests {
     fn a_missing_package_comes_with_the_command_of_the_interpreter_that_lacks_it() {
         let mut survey = PythonSurvey::sound();
         assert_eq!(survey.packages().verdict, Severity::Ok);
-        if let Ok((_, versions)) = &mut survey.found {
+        if let Ok((python, versions)) = &mut survey.found {
+            python.executable = "/my venv/bin/python".into();
             versions.remove("mujoco");
         }
         let finding = survey.packages();
         assert_eq!(finding.verdict, Severity::Warning);
-        assert!(finding.fact.ends_with("missing: mujoco"), "{finding}");
-        assert!(finding.fix.unwrap().starts_with("/venv/bin/python -m pip install \"gymnasium["));
+        assert!(finding.fact.ends_with("missing: mujoco") && !finding.fact.contains(PIP), "{finding}");
+        assert!(finding.fix.unwrap().starts_with("'/my venv/bin/python' -m pip install \"gymnasium["));
+        if let Ok((_, versions)) = &mut survey.found {
+            versions.remove(PIP);
+        }
+        assert!(survey.packages().fix.unwrap().starts_with("uv pip install --python '/my venv/bin/python' \"gymnasium["));
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub(crate) struct Attach {
     /// The run: the process id of its supervisor, or its folder. `shoal inspect` lists the runs under way.
     #[arg(default_value = "runs/latest", value_name = "PID or FOLDER")]
     run: RunName,
-    /// The file that the supervisor wrote for its process id, instead of the id.
+    /// The record that the supervisor wrote of the run, instead of its process id. It also finds a run that was started
+    /// with another XDG_RUNTIME_DIR.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     config: Option<PathBuf>,
     /// Actors to join.
@@ -29,10 +30,13 @@ pub(crate) struct Attach {
 
 impl Attach {
     pub(crate) fn run(&self, catalogue: &Catalogue) -> Result<Code, anyhow::Error> {
-        let registry = Registry::open()?;
-        let pid = match &self.config {
-            Some(path) => pid_in(path)?,
-            None => self.run.supervisor(&registry)?,
+        let (registry, pid) = match &self.config {
+            Some(path) => announced_in(path)?,
+            None => {
+                let registry = Registry::open()?;
+                let pid = self.run.supervisor(&registry)?;
+                (registry, pid)
+            }
         };
         // Refuses what is certain to fail once, and not once per actor.
         attached::become_ready(&registry, pid, self.actors.into())?;
@@ -50,8 +54,12 @@ impl Attach {
     }
 }
 
-fn pid_in(path: &Path) -> Result<u32, anyhow::Error> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// The registry with the record at `path`, whichever this process would use itself, and the process id in the record.
+fn announced_in(path: &Path) -> Result<(Registry, u32), anyhow::Error> {
+    let cannot_read = || format!("cannot read {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(cannot_read)?;
     let record: RegisteredRun = serde_json::from_str(&text).with_context(|| format!("{} is no record of a run", path.display()))?;
-    Ok(record.identity.supervisor_pid)
+    let file = path.canonicalize().with_context(cannot_read)?;
+    let folder = file.parent().expect("a file lies in a folder");
+    Ok((Registry::open_at(folder.to_path_buf())?, record.identity.supervisor_pid))
 }

@@ -26,7 +26,7 @@ pub(crate) struct Evaluate {
     #[arg(long, default_value_t = 100, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000_000))]
     episodes: usize,
     /// Seed of the environments.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// Which weights of a run: `best`, or the last ones if it has no best ones yet. `last` of a run under way plays
     /// its newest checkpoint, once the run has best weights [default: best].

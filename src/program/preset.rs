@@ -166,7 +166,8 @@ fn nothing_of_that_name(path: &Path, algorithm: &str, catalogue: &Catalogue) -> 
     anyhow::Error::msg(if path.is_dir() {
         instead_of_folder(path)
     } else if argument.ends_with(".py") {
-        format!("to train in an environment of {argument}, write: shoal train python:{argument}:CLASS --set algorithm.name=ppo")
+        let id = word(Path::new(&format!("python:{argument}:CLASS")));
+        format!("to train in an environment of {argument}, write: shoal train {id} --set algorithm.name=ppo")
     } else {
         instead_of_unknown(&argument, algorithm, catalogue)
     })
@@ -250,5 +251,13 @@ mod tests {
             assert!(advice.contains(told), "{asked}: {advice}");
         }
         assert!(!instead_of_unknown("Pong-game", "dqn", &Catalogue::default()).contains("Gymnasium"));
+    }
+
+    #[test]
+    fn the_command_for_a_file_of_environments_can_be_typed_whatever_the_file_is_called() {
+        for (file, id) in [("tasks/reach.py", "python:tasks/reach.py:CLASS"), ("my tasks/reach.py", "'python:my tasks/reach.py:CLASS'")] {
+            let advice = nothing_of_that_name(Path::new(file), "ppo", &Catalogue::default()).to_string();
+            assert!(advice.contains(&format!("write: shoal train {id} --set")), "{advice}");
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct ResumeRun {
     /// The folder of the run.
     #[arg(default_value = "runs/latest")]
     run: PathBuf,
-    /// Go on from this checkpoint, a folder in the run's folder `checkpoints`, instead of the newest.
+    /// Go on from this checkpoint, a folder in the run's folder `checkpoints` or its name, instead of the newest.
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
     /// Change a key, for instance `--set run.stop_env_steps=2_000_000`; may be given several times.

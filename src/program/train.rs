@@ -36,13 +36,13 @@ pub(crate) struct Train {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
     /// Seed of the run: the same as `--set run.seed=SEED`.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Name of the run, which becomes a part of the name of its folder. Without it, the name of the configuration.
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Plan only: check the configuration, the memory, the device, the environment and the run folder, print the
-    /// plan, start nothing.
+    /// plan, start nothing. With `run.resume=auto` a run that is kept in memory is written to the disk for that.
     #[arg(long)]
     pub(crate) check: bool,
 }

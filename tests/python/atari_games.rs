@@ -166,5 +166,5 @@ fn a_python_without_ale_is_told_which_command_installs_it() {
     assert!(python.command().args(["-m", "venv", "--without-pip"]).arg(&bare).status().unwrap().success());
     let interpreter = bare.join("bin/python").display().to_string();
     let said = refused_run(&[&format!("environment.python={interpreter}")], |_| {});
-    assert!(said.contains(&format!("install it:  {interpreter} -m pip install \"ale-py==0.12.1\"")), "{said}");
+    assert!(said.contains(&format!("install it:  uv pip install --python {interpreter} \"ale-py==0.12.1\"")), "{said}");
 }

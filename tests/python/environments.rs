@@ -286,7 +286,7 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("gymnasium:CartPoel-v1", &["CartPole-v1"][..]),
             ("gymnasium:HalfCheetah-v99", &["v99", "HalfCheetah-v5"]),
             ("gymnasium:Registered-v0", &["write gymnasium:MODULE:Registered-v0"]),
-            ("gymnasium:no_such_module:X-v0", &["there is no module no_such_module", "tests/data/python"]),
+            ("gymnasium:no_such_module:X-v0", &["there is no module no_such_module", "tests/data/python (environment.python_path)"]),
             ("gymnasium:registering:Registred-v0", &["names like it: Registered-v0"]),
             ("python:shapes:NestedActions", &["Dict(", "Discrete, MultiDiscrete, MultiBinary and Box are supported"]),
             ("python:shapes:ManySwitches", &["MultiBinary(13): 8,192 combinations", "at most 4,096", "as one Discrete space"]),
@@ -294,8 +294,8 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("python:shapes:LiteralIndices", &["Discrete(4), and Gymnasium", "let LiteralIndices extend that class"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
             ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),
-            ("python:no_such_module:X", &["there is no module no_such_module", "tests/data/python"]),
-            ("python:no/such/file.py:X", &["there is no file no/such/file.py", "tests/data/python"]),
+            ("python:no_such_module:X", &["there is no module no_such_module", "tests/data/python (environment.python_path)"]),
+            ("python:no/such/file.py:X", &["there is no file no/such/file.py", "tests/data/python (environment.python_path)"]),
         ] {
             let message = refusal(id);
             assert!(message.starts_with(&format!("`{id}` cannot be used: ")), "{message}");

@@ -1,7 +1,7 @@
 //! Whole runs on environments in Python: they train. A fault of an environment takes down only its actor, is reported with the place in
 //! the user's file, and ends the run if it happens again and again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
@@ -428,6 +428,25 @@ fn task(actions: u32) -> String {
          def step(self, action):\n        \
          return numpy.zeros(3, numpy.float32), 1.0, True, False, {{}}\n"
     )
+}
+
+#[test]
+fn a_run_is_played_in_the_folder_to_which_its_project_was_moved() {
+    let place = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|name| place.path().join(name));
+    std::fs::create_dir(&before).unwrap();
+    std::fs::write(before.join("my_task.py"), task(2)).unwrap();
+    let python_path = format!("environment.python_path={}", before.display());
+    let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
+    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.end_by(Signal::SIGINT);
+    std::fs::rename(&before, &after).unwrap();
+    let play = |folder: &Path| {
+        let mut command = run.program("evaluate");
+        command.arg(run.run_folder()).args(["--episodes", "1"]).current_dir(folder).output().unwrap()
+    };
+    assert!(said(&play(place.path())).contains("there is no module my_task in "), "{}", said(&play(place.path())));
+    assert!(told(&play(&after)).contains("on python:my_task:Task"));
 }
 
 #[test]

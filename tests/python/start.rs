@@ -477,12 +477,13 @@ fn what_an_environment_leaves_behind_holds_up_no_refusal_and_is_ended() {
 #[test]
 fn a_python_without_gymnasium_is_told_which_command_installs_it() {
     let folder = tempfile::tempdir().unwrap();
-    let bare = folder.path().join("bare");
+    let bare = folder.path().join("a bare one");
     let python = shoal::machine::Python::find("").unwrap();
     assert!(python.command().args(["-m", "venv", "--without-pip"]).arg(&bare).status().unwrap().success());
     let interpreter = bare.join("bin/python").display().to_string();
     let missing = refusal(&[&format!("environment.python={interpreter}")]);
-    assert!(missing.contains(&format!("install it:  {interpreter} -m pip install \"gymnasium[")), "{missing}");
+    // Without pip, as uv makes them.
+    assert!(missing.contains(&format!("install it:  uv pip install --python '{interpreter}' \"gymnasium[")), "{missing}");
 }
 
 #[test]

@@ -214,6 +214,38 @@ fn a_run_that_goes_on_where_the_folder_around_it_cannot_be_written_is_refused_wi
 }
 
 #[test]
+fn a_new_run_among_charts_that_cannot_be_written_is_refused_by_its_key() {
+    in_a_mount_namespace("check::a_new_run_among_charts_that_cannot_be_written_is_refused_by_its_key", || {
+        let folder = tempfile::tempdir().unwrap();
+        let charts = folder.path().join("shared/tensorboard");
+        std::fs::create_dir_all(&charts).unwrap();
+        mount(&["--bind", charts.to_str().unwrap()], &charts);
+        mount(&["-o", "remount,bind,ro"], &charts);
+        for flags in [&["--check"][..], &[]] {
+            let said = refusal(folder.path(), &[&["--set", "run.folder=shared"], flags].concat());
+            assert!(said.contains("run.folder = \"shared\": no folder can be made in shared/tensorboard"), "{said}");
+        }
+        assert!(Command::new("umount").arg(&charts).status().unwrap().success());
+    });
+}
+
+#[test]
+fn a_link_to_nothing_in_place_of_the_folder_of_runs_or_of_their_charts_is_refused_by_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("results")).unwrap();
+    for link in ["scratch", "results/tensorboard"] {
+        std::os::unix::fs::symlink("/gone/runs", folder.path().join(link)).unwrap();
+    }
+    for (path, link) in [("scratch", "scratch"), ("scratch/mine", "scratch"), ("results", "results/tensorboard")] {
+        for flags in [&["--check"][..], &[]] {
+            let said = refusal(folder.path(), &[&["--set", &format!("run.folder={path}")], flags].concat());
+            let told = format!("run.folder = \"{path}\": {link} is a link to /gone/runs, which is not there");
+            assert!(said.contains(&told), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_configuration_that_is_longer_than_most_runs_as_its_check_says() {
     let mut run = start(&[&format!("environment.keyword_arguments={{{}}}", " ".repeat(70_000))]);
     run.wait_for_updates(20);

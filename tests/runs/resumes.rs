@@ -291,6 +291,15 @@ fn a_checkpoint_of_another_run_is_refused() {
 }
 
 #[test]
+fn a_checkpoint_may_be_named_as_inspect_lists_it() {
+    let mut run = start(&["run.stop_env_steps=1000", "checkpoint.interval_s=600"]);
+    assert!(run.wait().success(), "{}", run.output());
+    let name = run.checkpoints()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let plan = run.command_to("resume", &["--check", "--from", &name, "--set", "run.stop_env_steps=2000"]).output().unwrap();
+    assert!(plan.status.success() && said(&plan).contains("goes on from checkpoint"), "{}", said(&plan));
+}
+
+#[test]
 fn fragments_may_find_room_for_another_number_of_them() {
     let changes = ["checkpoint.interval_s=600", "run.stop_eval_return=\"none\"", "run.stop_env_steps=1000000000"];
     let mut run = start_preset("cartpole_ppo", &changes);

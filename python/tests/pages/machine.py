@@ -43,7 +43,7 @@ def lacks_something(said):
         return False
     if "which this build was made without: pip install 'gymnasium[mujoco]'" in said:
         return True
-    needed = re.search(r"needs a (?:package|module) that is missing .*install it: .* -m pip install \"([^\"=]+)", said)
+    needed = re.search(r"needs a \w+ that is missing .*install it: .*pip install [^\"]*\"([^\"=]+)", said)
     if needed is None:
         return False
     assert find_spec(REQUIREMENTS[needed[1]]) is None, f"it is installed: {said}"

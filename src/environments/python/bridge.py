@@ -15,6 +15,7 @@ import numbers
 import os
 import re
 import reprlib
+import shlex
 import sys
 import traceback
 from importlib import metadata
@@ -165,7 +166,7 @@ def imported(module_name, search_folders):
         paths = [os.path.join(folder, module_name) for folder in search_folders]
         path = next((path for path in paths if os.path.isfile(path)), None)
         if path is None:
-            raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)}")
+            raise Refused(f"there is no file {module_name} in {' or '.join(search_folders)} (environment.python_path)")
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         # Last in the path: a named file needs no other folder, and files there might shadow what it imports.
         sys.path += [folder for folder in search_folders if folder not in sys.path]
@@ -177,7 +178,8 @@ def imported(module_name, search_folders):
         # If another module is missing, which this module imports, the error passes on.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise Refused(f"there is no module {error.name} in {', '.join(search_folders)} or among the packages of {sys.executable}") from None
+        searched = f"{', '.join(search_folders)} (environment.python_path) or among the packages of {sys.executable}"
+        raise Refused(f"there is no module {error.name} in {searched}") from None
 
 
 def load_file(path):
@@ -556,11 +558,9 @@ def report(error):
         answer.update(kind="refused", summary=str(error), advice=error.advice)
     elif errors is not None and isinstance(error, errors.DependencyNotInstalled):
         answer.update(kind="missing", advice=install_command(package_in(str(error))))
-    elif isinstance(error, ModuleNotFoundError) and error.name:
-        module = error.name.partition(".")[0]
-        if is_missing(module):
-            kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
-            answer.update(kind=kind, advice=install_command(package_of(module)))
+    elif isinstance(error, ModuleNotFoundError) and error.name and is_missing(module := error.name.partition(".")[0]):
+        kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
+        answer.update(kind=kind, advice=install_command(package_of(module)))
     # A file name that is no UTF-8 has characters that are no Unicode, which Rust does not read.
     return json.dumps({key: text.encode(errors="backslashreplace").decode() for key, text in answer.items()})
 
@@ -595,5 +595,6 @@ def gymnasium_with(extra):
 
 
 def install_command(package):
-    """The command that installs a package where this interpreter finds it."""
-    return f'{sys.executable} -m pip install "{package}"'
+    """The command that installs a package where this interpreter finds it. uv makes environments without pip."""
+    python = shlex.quote(sys.executable)
+    return f'uv pip install --python {python} "{package}"' if is_missing("pip") else f'{python} -m pip install "{package}"'

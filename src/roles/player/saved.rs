@@ -1,7 +1,7 @@
 //! A saved policy and the configuration of its run: what is needed to act as it did.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use super::super::environments;
 use super::PlayError;
@@ -139,11 +139,20 @@ fn folder_at(path: &Path) -> Result<Option<RunFolder>, PlayError> {
     }
 }
 
-/// The configuration in the folder of a run, which may have come from another machine: an interpreter that is not here is looked for anew.
+/// The configuration in the folder of a run, which may have come from another machine, or have been moved with its project: an
+/// interpreter that is not here is looked for anew, and modules in the current folder where one of theirs is not here.
 fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     let mut config = Config::load(&folder.config(), &[])?.config;
     if !Path::new(&config.environment.python).exists() {
         config.environment.python.clear();
+    }
+    let of_modules = environments::request(&config).search_folders;
+    if of_modules.iter().any(|folder| !folder.is_dir()) {
+        let here = of_modules.into_iter().filter(|folder| folder.is_dir()).chain(env::current_dir());
+        // The name of the current folder may be one that no such list can hold.
+        if let Some(joined) = env::join_paths(here).ok().and_then(|joined| joined.into_string().ok()) {
+            config.environment.python_path = joined;
+        }
     }
     Ok(config)
 }
@@ -231,6 +240,21 @@ mod tests {
         assert_eq!(moved.hidden, vec![16], "the file in the folder may be a link");
         let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
+    }
+
+    #[test]
+    fn modules_of_a_project_that_was_moved_are_looked_for_in_the_current_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::for_environment("python:my_task:MyTask");
+        let searched = |config: &Config| {
+            let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
+            config_of(&run).unwrap().environment.python_path
+        };
+        let present = root.path().display().to_string();
+        config.environment.python_path.clone_from(&present);
+        assert_eq!(searched(&config), present, "nothing was moved");
+        config.environment.python_path = format!("/gone:{present}");
+        assert_eq!(searched(&config), format!("{present}:{}", env::current_dir().unwrap().display()));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
 use crate::roles::environments;
 use crate::segment::system;
-use crate::telemetry::RunFolder;
+use crate::telemetry::{CHARTS, RunFolder};
 
 impl Prepared {
     /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
@@ -66,22 +66,39 @@ impl Prepared {
         if needs_an_attempt(&self.loaded.config) { self.check_learner() } else { Ok(()) }
     }
 
-    /// Whether something can be made where the run's files will be: if it goes on, in the `existing` folder and among the charts beside it.
+    /// Whether something can be made where the run's files will be: if it goes on, in the `existing` folder, and in any case among the
+    /// charts beside it.
     fn check_run_folder(&self, existing: Option<&RunFolder>) -> Result<(), SupervisorError> {
         let Some(folder) = existing else {
             self.loaded.check_folder_has_no_home()?;
+            let charts = Path::new(&self.loaded.config.run.folder).join(CHARTS);
+            self.check_leads_somewhere(&charts)?;
             let root = self.run_root();
             if !root.is_dir() {
                 return Err(self.refuse_folder(format!("{} is no folder; choose another run.folder", root.display())));
             }
             self.check_is_utf8(&root, "choose another run.folder")?;
-            return self.check_is_writable(&root, "choose a run.folder that you may write to");
+            self.check_is_writable(&root, "choose a run.folder that you may write to")?;
+            // Several users may share the root, and whose run was the first has made the folder of the charts.
+            return if charts.exists() {
+                self.check_is_writable(&charts, "make it writable, or choose another run.folder")
+            } else {
+                Ok(())
+            };
         };
         self.check_is_utf8(folder.path(), "rename it")?;
         self.check_is_writable(folder.path(), "make it writable")?;
         let charts = folder.charts().join(folder.id());
         let nearest = charts.ancestors().find(|path| path.exists()).unwrap_or(&charts);
         self.check_is_writable(nearest, "make it writable, or move the run")
+    }
+
+    /// Refuse a link on the way to `folder` that leads to nothing: no folder can be made there, nor through it.
+    fn check_leads_somewhere(&self, folder: &Path) -> Result<(), SupervisorError> {
+        let Some(link) = folder.ancestors().find(|path| path.is_symlink() && !path.exists()) else { return Ok(()) };
+        let target = link.read_link().unwrap_or_default();
+        let (link, target) = (link.display(), target.display());
+        Err(self.refuse_folder(format!("{link} is a link to {target}, which is not there; make that, or choose another run.folder")))
     }
 
     fn check_is_utf8(&self, folder: &Path, advice: &str) -> Result<(), SupervisorError> {

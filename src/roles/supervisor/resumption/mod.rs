@@ -44,7 +44,8 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// The run in `folder`, from its newest checkpoint or the one in the folder `from`. `say` is told what is waited for.
+    /// The run in `folder`, from its newest checkpoint or from the one that is the folder `from`, or has that name. `say` is told what is
+    /// waited for.
     ///
     /// # Errors
     /// The folder holds no run, the run is under way, or it has no checkpoint that is whole.
@@ -54,7 +55,10 @@ impl Resumption {
         let checkpoints = folder.checkpoints();
         let checkpoint = match from {
             None => Checkpoints::new(checkpoints).newest().map_err(|error| without_checkpoint(error, &folder))?,
-            Some(from) => RunCheckpoint::open(from)?,
+            Some(from) => {
+                let named = checkpoints.join(from);
+                RunCheckpoint::open(if !from.exists() && named.is_dir() { named.as_path() } else { from })?
+            }
         };
         let lies_in = checkpoint.path().canonicalize().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
         if lies_in != folder.checkpoints().canonicalize().ok() {
