@@ -291,6 +291,7 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("python:shapes:NestedActions", &["Dict(", "Discrete, MultiDiscrete, MultiBinary and Box are supported"]),
             ("python:shapes:ManySwitches", &["MultiBinary(13): 8,192 combinations", "at most 4,096", "as one Discrete space"]),
             ("python:shapes:EndlessActions", &["no finite bounds"]),
+            ("python:shapes:Told", &["'mission': Words()", "no fixed number of values", "gymnasium.wrappers.FilterObservation"]),
             ("python:shapes:LiteralIndices", &["Discrete(4), and Gymnasium", "let LiteralIndices extend that class"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
             ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),

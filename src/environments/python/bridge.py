@@ -178,8 +178,16 @@ def as_one_box(gymnasium, environment):
     space = environment.observation_space
     if isinstance(space, gymnasium.spaces.Box):
         return environment
-    if not space.is_np_flattenable:
-        raise Refused(f"its observations are {space}, which has no fixed number of values")
+    try:
+        has_fixed_number = space.is_np_flattenable
+    except NotImplementedError:
+        # A space of a package's own, or one that holds it, such as the texts of MiniGrid.
+        has_fixed_number = False
+    if not has_fixed_number:
+        raise Refused(
+            f"its observations are {space}, which has no fixed number of values",
+            "return it from a function in a wrapper that shows the rest, for instance gymnasium.wrappers.FilterObservation",
+        )
     if not isinstance(environment, gymnasium.Env):
         advice = f"let {type(environment).__name__} extend that class"
         raise Refused(f"its observations are {space}, and Gymnasium flattens those of a gymnasium.Env alone", advice)

@@ -40,6 +40,26 @@ class ArrayForADict(Nested):
     observation = numpy.zeros(4, numpy.float32)
 
 
+class Words(gymnasium.Space):
+    """A space of one's own, with no more than an environment needs of it."""
+
+    def sample(self, mask=None, probability=None):
+        return "go on"
+
+    def contains(self, x):
+        return isinstance(x, str)
+
+    def __repr__(self):
+        return "Words()"
+
+
+class Told(Shown):
+    """Observes words beside a number."""
+
+    observation_space = Dict({"speed": Box(-1.0, 1.0, (1,), numpy.float32), "mission": Words()})
+    observation = {"speed": numpy.zeros(1, numpy.float32), "mission": "go on"}
+
+
 class Image(Shown):
     observation_space = Box(0, 255, (2, 3, 1), numpy.uint8)
     observation = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3, 1) + 250 - 2
