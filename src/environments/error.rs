@@ -121,7 +121,8 @@ pub enum EnvironmentError {
     /// An environment that nobody has drawn.
     #[error(
         "`{id}` cannot be drawn. Pictures come from native environments, from games of the Atari 2600, from what implements \
-         Environment::picture, and from environments in Python with the render_mode \"rgb_array\" whose render() returns bytes \
+         Environment::picture, and from environments in Python with \"rgb_array\" among their render_modes, whose constructor \
+         takes render_mode and keeps it (a function that makes them takes it and hands it on), and whose render() returns bytes \
          (uint8) of height x width x 3"
     )]
     NoPicture {

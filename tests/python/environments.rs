@@ -263,6 +263,29 @@ fn a_result_of_render_that_is_no_picture_is_reported() {
 }
 
 #[test]
+fn an_environment_that_takes_no_render_mode_has_no_pictures_and_other_errors_of_making_it_are_told() {
+    in_prepared_process(
+        "environments::an_environment_that_takes_no_render_mode_has_no_pictures_and_other_errors_of_making_it_are_told",
+        || {
+            let drawn = |id: &str| EnvironmentRequest { drawn: true, ..request(id, "{}") }.make();
+            for id in ["python:shapes:make_drawn", "python:shapes:Claiming"] {
+                let mut environment = drawn(id).unwrap();
+                observe(&mut *environment);
+                let message = environment.picture().unwrap_err().to_string();
+                assert!(message.starts_with(&format!("`{id}` cannot be drawn")), "{message}");
+                assert!(
+                    message.contains("takes render_mode and keeps it (a function that makes them takes it and hands it on)"),
+                    "{message}"
+                );
+            }
+            let message = drawn("python:shapes:LacksAFont").err().expect("it cannot be made").to_string();
+            assert!(message.contains("raised an exception in its construction: TypeError: no font of that size\n"), "{message}");
+            assert!(message.contains("in __init__\n"), "{message}");
+        },
+    );
+}
+
+#[test]
 fn mujoco_s_renderer_draws_where_there_is_no_display() {
     let drawn = EnvironmentRequest { drawn: true, ..EnvironmentRequest::new("gymnasium:InvertedPendulum-v5") };
     let mut alone = python::interpreter_of(&drawn).unwrap().command();

@@ -25,6 +25,9 @@ SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "
 # MuJoCo's renderers that need no display, the faster one first, and the library that each of them loads.
 RENDERERS = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
 
+# How a constructor or function says that it takes no argument `render_mode`, or hands on one of its own.
+TAKES_NO_RENDER_MODE = ("argument 'render_mode'", "() takes no ")
+
 # Gymnasium's wrappers that scale by what they have seen themselves, and the keys with which a run scales alike everywhere.
 SCALING = {"NormalizeObservation": "normalise_observations", "NormalizeReward": "normalise_rewards"}
 
@@ -39,6 +42,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
     keywords = json.loads(keyword_arguments)
     if drawn:
         choose_renderer()
+    drawn = drawn and "render_mode" not in keywords
     gymnasium = importlib.import_module("gymnasium")
     # The process that described the environment (`shoal_probe`) has already shown Gymnasium's warnings.
     if "shoal_probe" not in sys.modules:
@@ -53,7 +57,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
         keywords.setdefault("disable_env_checker", True)
         try:
             with without_warnings_of_models(gymnasium, name):
-                environment = made(lambda **more: gymnasium.make(name, **more, **keywords), drawn and "render_mode" not in keywords)
+                environment = made(lambda **more: gymnasium.make(name, **more, **keywords), creator(gymnasium, name), drawn)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
@@ -61,7 +65,8 @@ def make(id, keyword_arguments, search_folders, drawn=False):
                 advice = f"if a module of yours registers it, write gymnasium:MODULE:{name}"
             raise Refused(str(error), advice) from None
     else:
-        environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
+        maker = load(name, search_folders)
+        environment = made(lambda **more: maker(**more, **keywords), maker, drawn)
         wanted = ("observation_space", "action_space", "reset", "step")
         lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
         if lacks:
@@ -84,19 +89,38 @@ def choose_renderer():
             return
 
 
-def made(make, drawn):
-    """The environment that `make` makes. If it is to be `drawn` and can render pictures, it is made in that mode."""
-    environment = make()
-    if "shoal_probe" in sys.modules:
-        examined.append(environment)
-    if not drawn or "rgb_array" not in ((getattr(environment, "metadata", None) or {}).get("render_modes") or []):
-        return environment
-    close(environment)
+def creator(gymnasium, name):
+    """The class or function by which Gymnasium makes the environment with this name, or None if it knows only a part of the name."""
+    entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
+    return gymnasium.envs.registration.load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+
+
+def made(make, maker, drawn):
+    """The environment that `make` makes by calling the `maker`. If it is to be `drawn` and can render pictures, it is made in that mode.
+
+    A class is called once, because some simulators can be started only once in a process.
+    """
+    if not drawn or not renders(maker):
+        environment = make()
+        if "shoal_probe" in sys.modules:
+            examined.append(environment)
+        if not drawn or not renders(environment):
+            return environment
+        # What a function makes could not be asked before.
+        close(environment)
     try:
         return make(render_mode="rgb_array")
-    except TypeError:
-        # The environment claims the mode, but its constructor does not take the argument.
+    except TypeError as error:
+        if not any(words in str(error) for words in TAKES_NO_RENDER_MODE):
+            raise
         return make()
+
+
+def renders(maker):
+    """Whether an environment, or the class of one, says that it can render pictures."""
+    metadata = getattr(maker, "metadata", None)
+    # The class of a wrapper has a property there.
+    return isinstance(metadata, dict) and "rgb_array" in (metadata.get("render_modes") or [])
 
 
 def close(environment):

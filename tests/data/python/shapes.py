@@ -109,6 +109,27 @@ class Drawn(Shown):
         return self.picture
 
 
+def make_drawn():
+    """Hands on nothing to the environment."""
+    return Drawn("numpy.zeros((4, 6, 3), numpy.uint8)")
+
+
+class Claiming(Shown):
+    """Says that it can be drawn, and its constructor takes nothing."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+
+class LacksAFont(Shown):
+    """Cannot be made where it is to be drawn."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        if render_mode is not None:
+            raise TypeError("no font of that size")
+
+
 class Bits(Shown):
     observation_space = Box(0, 1, (2, 2), numpy.uint8)
     observation = numpy.ones((2, 2), numpy.uint8)
