@@ -325,6 +325,12 @@ fn what_cannot_be_used_is_refused_by_name() {
             assert!(message.starts_with(&format!("`{id}` cannot be used: ")), "{message}");
             assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         }
+        for name in ["observation_space", "action_space"] {
+            let old = request("python:shapes:OldSpaces", &format!(r#"{{"name": "{name}"}}"#)).examine().unwrap_err().to_string();
+            let told =
+                "is namespace(n=2) of the type types.SimpleNamespace, which is no space of Gymnasium (take it from gymnasium.spaces)";
+            assert!(old.ends_with(&format!("cannot be used: its {name} {told}")), "{old}");
+        }
         let listed = request("python:shapes:RewardsInAList", "{}").examine().unwrap_err().to_string();
         assert!(listed.contains("step() returned reward = array([1.]), which is no number"), "{listed}");
         let other = request("python:shapes:ArrayForADict", "{}").examine().unwrap_err().to_string();

@@ -199,6 +199,11 @@ def load_file(path):
 
 def as_one_box(gymnasium, environment):
     """The environment with one box as its observation space: dictionaries, tuples and indices are flattened."""
+    for name in ("observation_space", "action_space"):
+        space = getattr(environment, name)
+        if not isinstance(space, gymnasium.Space):
+            found = f"{space} of the type {type(space).__module__}.{type(space).__qualname__}"
+            raise Refused(f"its {name} is {found}, which is no space of Gymnasium", "take it from gymnasium.spaces")
     space = environment.observation_space
     if isinstance(space, gymnasium.spaces.Box):
         return environment

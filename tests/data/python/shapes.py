@@ -1,6 +1,7 @@
 """Environments with spaces of many kinds, and with observations, rewards and actions of many kinds."""
 
 import sys
+import types
 
 import gymnasium
 import numpy
@@ -207,6 +208,13 @@ class NestedActions(Shown):
 
 def make_cart_pole_with_a_switch():
     return gymnasium.wrappers.TransformAction(gymnasium.make("CartPole-v1"), lambda action: int(action[0]), MultiBinary(1))
+
+
+class OldSpaces(Shown):
+    """Has spaces of another package than Gymnasium, as those of gym are."""
+
+    def __init__(self, name):
+        setattr(self, name, types.SimpleNamespace(n=2))
 
 
 class EndlessActions(Shown):
