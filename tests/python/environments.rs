@@ -141,19 +141,21 @@ fn channels_are_last_where_that_dimension_is_of_their_number_and_smaller_than_bo
 }
 
 #[test]
-fn answers_may_be_of_numpy_s_types() {
-    in_prepared_process("environments::answers_may_be_of_numpy_s_types", || {
+fn answers_may_be_of_any_type_that_python_makes_numbers_of() {
+    in_prepared_process("environments::answers_may_be_of_any_type_that_python_makes_numbers_of", || {
         let mut environment = request("python:shapes:AnswersInNumpy", "{}").make().unwrap();
         let mut observation = observe(&mut *environment);
         let step = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
         assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
         assert_eq!(observation, [1.0, 2.0]);
 
-        let bools = request("python:shapes:AnswersInBools", "{}");
-        bools.examine().unwrap();
-        let mut environment = bools.make().unwrap();
-        observe(&mut *environment);
-        assert_eq!(reward(&mut *environment, Action::Discrete(0)), 1.0);
+        for (class, expected) in [("AnswersInBools", 1.0), ("AnswersInATypeOfItsOwn", 0.25)] {
+            let request = request(&format!("python:shapes:{class}"), "{}");
+            request.examine().unwrap();
+            let mut environment = request.make().unwrap();
+            observe(&mut *environment);
+            assert_eq!(reward(&mut *environment, Action::Discrete(0)), expected, "{class}");
+        }
     });
 }
 

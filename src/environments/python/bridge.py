@@ -480,13 +480,12 @@ class Bridge:
             reward, terminated, truncated = self.step_values()
         self.check_finite("observation", self.observation_values)
         self.check_answer(reward, terminated, truncated)
-        self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
+        self.check_finite("reward", self.numpy.asarray(float(reward)))
 
     def check_answer(self, reward, terminated, truncated):
         """Raises if an actor could not read this answer of a step."""
-        # An array without a dimension counts as a number, and so do True and False, also those of NumPy.
-        is_number = isinstance(reward, (numbers.Real, self.numpy.bool_)) or isinstance(reward, self.numpy.ndarray) and reward.ndim == 0
-        if not is_number:
+        # True and False count as numbers, and so does an array or tensor without a dimension.
+        if not hasattr(reward, "__float__") or getattr(reward, "ndim", 0) > 0:
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, (bool, self.numpy.bool_)):

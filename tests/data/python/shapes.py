@@ -236,6 +236,17 @@ class AnswersInBools(Shown):
         return self.observation, self.observation.sum() < 0.1, False, False, {}
 
 
+class AnswersInATypeOfItsOwn(Shown):
+    """The reward is no number of Python's or NumPy's, and can be made one."""
+
+    class Distance:
+        def __float__(self):
+            return 0.25
+
+    def step(self, action):
+        return self.observation, self.Distance(), False, False, {}
+
+
 class AnswersNothing(Shown):
     def step(self, action):
         return self.observation, None, False, False, {}
