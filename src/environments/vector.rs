@@ -51,15 +51,24 @@ pub struct VectorEnvironment {
 }
 
 impl VectorEnvironment {
-    /// Put environments together; all need one spec. They have to be reset before the first step.
+    /// Put environments together; all need the same observations and actions. They have to be reset before the first step.
     ///
     /// # Errors
-    /// [`EnvironmentError::EmptyVector`] without environments, [`EnvironmentError::MixedVector`] if their specs differ.
+    /// [`EnvironmentError::EmptyVector`] without environments, [`EnvironmentError::MixedVector`] if they differ in those.
     pub fn new(environments: Vec<Box<dyn Environment>>) -> Result<Self, EnvironmentError> {
         let spec = environments.first().ok_or(EnvironmentError::EmptyVector)?.spec().clone();
-        if let Some(index) = environments.iter().position(|environment| *environment.spec() != spec) {
-            let id = environments[index].spec().id.clone();
-            return Err(EnvironmentError::MixedVector { index, id, first: spec.id });
+        let first = spec.spaces_in_words();
+        // Bounds of observations, time limits and the like may be drawn at random for each.
+        for (index, environment) in environments.iter().enumerate() {
+            let found = environment.spec().spaces_in_words();
+            if found != first {
+                return Err(EnvironmentError::MixedVector {
+                    index,
+                    id: environment.spec().id.clone(),
+                    found: found.into(),
+                    first: first.into(),
+                });
+            }
         }
         let count = environments.len();
         let (observation_len, element) = (spec.observation.len(), spec.observation.element);
@@ -81,7 +90,7 @@ impl VectorEnvironment {
         })
     }
 
-    /// What is fixed about each of the environments.
+    /// What is fixed about the first of the environments. Its observations and actions are those of all.
     pub fn spec(&self) -> &EnvironmentSpec {
         &self.spec
     }
