@@ -86,7 +86,7 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
                 alone.length_steps += 1;
                 if step.ended() {
                     let (episode_return, length_steps) = (alone.episode_return, alone.length_steps);
-                    finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+                    finished.push(FinishedEpisode { environment: index, episode_return, length_steps, is_cut_off: false });
                     (alone.episode_return, alone.length_steps) = (0.0, 0);
                     alone.environment.reset(None, observation.values_mut())?;
                 }

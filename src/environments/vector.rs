@@ -25,6 +25,8 @@ pub struct FinishedEpisode {
     pub episode_return: f64,
     /// Number of its steps.
     pub length_steps: u32,
+    /// Whether it would have gone on ([`Outcome::CutOff`]).
+    pub is_cut_off: bool,
 }
 
 /// E environments of one kind, stepped together. See the module's text.
@@ -263,16 +265,17 @@ impl VectorEnvironment {
         self.returns[index] += step.reward;
         self.lengths_steps[index] += 1;
         if step.ended() {
-            let sum = (std::mem::take(&mut self.returns[index]), std::mem::take(&mut self.lengths_steps[index]));
+            let (sum, steps) = (std::mem::take(&mut self.returns[index]), std::mem::take(&mut self.lengths_steps[index]));
             let finished = match self.environments[index].outcome() {
-                Outcome::SumOfRewards => Some(sum),
+                Outcome::SumOfRewards => Some((sum, steps, false)),
                 Outcome::Unfinished => None,
-                Outcome::Finished { score, length_steps } => Some((score, length_steps)),
+                Outcome::Finished { score, length_steps } => Some((score, length_steps, false)),
+                Outcome::CutOff { score, length_steps } => Some((score, length_steps, true)),
             };
             self.ended.push(index);
-            if let Some((episode_return, length_steps)) = finished {
+            if let Some((episode_return, length_steps, is_cut_off)) = finished {
                 self.episodes_left[index] -= 1;
-                self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+                self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps, is_cut_off });
             }
         }
         Ok(())
