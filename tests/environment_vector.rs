@@ -86,7 +86,7 @@ fn a_vector_equals_its_environments_stepped_alone() -> Result<(), EnvironmentErr
                 alone.length_steps += 1;
                 if step.ended() {
                     let (episode_return, length_steps) = (alone.episode_return, alone.length_steps);
-                    finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+                    finished.push(FinishedEpisode { environment: index, episode_return, length_steps, is_cut_off: false });
                     (alone.episode_return, alone.length_steps) = (0.0, 0);
                     alone.environment.reset(None, observation.values_mut())?;
                 }
@@ -214,6 +214,28 @@ fn a_vector_that_cannot_be_stepped_says_so() -> Result<(), EnvironmentError> {
     let mixed = VectorEnvironment::new(vec![make("CartPole-v1")?, make("CartPole-v1")?, make("Acrobot-v1")?]);
     assert!(matches!(mixed, Err(EnvironmentError::MixedVector { index: 2, .. })));
     assert!(matches!(vector("CartPole-v1", 1)?.step(Actions::Discrete(&[0])), Err(EnvironmentError::NeedsReset { .. })));
+    Ok(())
+}
+
+#[test]
+fn environments_of_one_vector_may_differ_in_all_but_observations_and_actions() -> Result<(), EnvironmentError> {
+    fn beside_one_with(change: impl FnOnce(&mut EnvironmentSpec)) -> Result<(), EnvironmentError> {
+        let spec = make("Pendulum-v1")?.spec().clone();
+        let mut changed = spec.clone();
+        change(&mut changed);
+        let of_spec = |spec| -> Box<dyn Environment> { Box::new(Faulty { spec, steps: 0, reward: 1.0, observed: 0.0 }) };
+        VectorEnvironment::new([spec, changed].map(of_spec).into()).map(drop)
+    }
+    beside_one_with(|spec| {
+        spec.observation.high[2] = 5.0;
+        (spec.time_limit_steps, spec.reward_threshold) = (Some(7), Some(3.0));
+    })?;
+    let other_bound = ActionSpace::Box { low: vec![-2.0], high: vec![3.0] };
+    let refusal = beside_one_with(|spec| spec.action = other_bound).unwrap_err().to_string();
+    for part in ["`Pendulum-v1`", "environment 1 has 3 observed values", "clipped to [-2.0] .. [3.0]", "clipped to [-2.0] .. [2.0]"] {
+        assert!(refusal.contains(part), "{part}: {refusal}");
+    }
+    beside_one_with(|spec| spec.observation.shape = vec![1, 3]).unwrap_err();
     Ok(())
 }
 

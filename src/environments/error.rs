@@ -121,7 +121,8 @@ pub enum EnvironmentError {
     /// An environment that nobody has drawn.
     #[error(
         "`{id}` cannot be drawn. Pictures come from native environments, from games of the Atari 2600, from what implements \
-         Environment::picture, and from environments in Python with the render_mode \"rgb_array\" whose render() returns bytes \
+         Environment::picture, and from environments in Python with \"rgb_array\" among their render_modes, whose constructor \
+         takes render_mode and keeps it (a function that makes them takes it and hands it on), and whose render() returns bytes \
          (uint8) of height x width x 3"
     )]
     NoPicture {
@@ -132,14 +133,19 @@ pub enum EnvironmentError {
     #[error("a vector of environments needs at least one environment, 0 were given")]
     EmptyVector,
     /// Environments of different kinds cannot share one matrix of observations.
-    #[error("environment {index} of the vector is `{id}`, which does not match environment 0, `{first}`: give environments of one spec")]
+    #[error(
+        "`{id}` cannot be stepped together with others: environment {index} has {found}, and environment 0 has {first}; give all of them \
+         the same observations and actions"
+    )]
     MixedVector {
         /// Position of the first that differs.
         index: usize,
-        /// What is there.
+        /// The environment that is there.
         id: String,
-        /// What the first one is.
-        first: String,
+        /// What is observed and done in it.
+        found: Box<str>,
+        /// What is observed and done in environment 0.
+        first: Box<str>,
     },
     /// Keyword arguments that are no JSON object.
     #[error("the keyword arguments {text:?} are no JSON object ({reason}); write them like {{\"gravity\": 9.8}}")]

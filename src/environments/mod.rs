@@ -139,6 +139,13 @@ pub enum Outcome {
         /// Its length, over all episodes that were part of it.
         length_steps: u32,
     },
+    /// The task would have gone on, and was cut off by [`limited`].
+    CutOff {
+        /// What it had come to: the sum of its rewards.
+        score: f64,
+        /// Its length until then, over all episodes that were part of it.
+        length_steps: u32,
+    },
 }
 
 /// One environment, in the sense of Gymnasium: `reset`, then `step` until terminated or truncated, then `reset` again.

@@ -3,8 +3,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
 
+use super::EnvironmentSpec;
 use crate::values::{ValueBuffer, ValueType};
+
+/// The most characters, all of them ASCII, in which [`EnvironmentSpec::spaces_in_words`] describes them; a hash stands for the rest.
+const MOST_CHARACTERS: usize = 1_000;
 
 /// A box of numbers that an environment shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +162,20 @@ impl fmt::Display for ActionArrays {
     }
 }
 
+impl EnvironmentSpec {
+    /// What an agent observes in the environment and what it does there, in words that differ whenever either does.
+    pub fn spaces_in_words(&self) -> String {
+        let ObservationSpace { element, shape, .. } = &self.observation;
+        let arrays = self.action_arrays.as_ref().map_or_else(String::new, |arrays| format!(" for {arrays}"));
+        let words = format!("{} observed values ({} {shape:?}) and takes {}{arrays}", self.observation.len(), element.name(), self.action);
+        if words.len() <= MOST_CHARACTERS {
+            return words;
+        }
+        // The bounds of thousands of values have no room in a message, nor where a run describes itself.
+        format!("{}... ({:032x})", &words[..MOST_CHARACTERS], XxHash3_128::oneshot(words.as_bytes()))
+    }
+}
+
 /// One action for one environment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action<'a> {
@@ -172,5 +191,40 @@ impl fmt::Display for Action<'_> {
             Self::Discrete(index) => write!(formatter, "{index}"),
             Self::Continuous(values) => write!(formatter, "{values:?}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::registry;
+
+    #[test]
+    fn indices_that_stand_for_other_arrays_are_told_apart() {
+        let of_counts = |counts: [usize; 2]| {
+            let arrays = ActionArrays { counts: counts.to_vec(), start: vec![0, 0], shape: vec![2], dtype: "int64".into() };
+            EnvironmentSpec {
+                action: ActionSpace::Discrete { n: 6 },
+                action_arrays: Some(arrays),
+                ..registry::spec("CartPole-v1").unwrap()
+            }
+        };
+        let planned = of_counts([2, 3]).spaces_in_words();
+        assert!(planned.ends_with("an index from 0 to 5 for an array (int64 [2]) of [2, 3] values from [0, 0] on"), "{planned}");
+        assert_eq!(of_counts([2, 3]).spaces_in_words(), planned);
+        assert_ne!(of_counts([3, 2]).spaces_in_words(), planned);
+    }
+
+    #[test]
+    fn spaces_of_any_length_are_told_apart_in_few_words() {
+        let of_last_bound = |bound: f32| {
+            let mut high = vec![1.0; 5_000];
+            high[4_999] = bound;
+            EnvironmentSpec { action: ActionSpace::Box { low: vec![-1.0; 5_000], high }, ..registry::spec("Pendulum-v1").unwrap() }
+        };
+        let planned = of_last_bound(1.0).spaces_in_words();
+        assert!(planned.len() < 2 * MOST_CHARACTERS);
+        assert_eq!(of_last_bound(1.0).spaces_in_words(), planned);
+        assert_ne!(of_last_bound(2.0).spaces_in_words(), planned);
     }
 }

@@ -25,6 +25,8 @@ pub struct FinishedEpisode {
     pub episode_return: f64,
     /// Number of its steps.
     pub length_steps: u32,
+    /// Whether it would have gone on ([`Outcome::CutOff`]).
+    pub is_cut_off: bool,
 }
 
 /// E environments of one kind, stepped together. See the module's text.
@@ -51,15 +53,24 @@ pub struct VectorEnvironment {
 }
 
 impl VectorEnvironment {
-    /// Put environments together; all need one spec. They have to be reset before the first step.
+    /// Put environments together; all need the same observations and actions. They have to be reset before the first step.
     ///
     /// # Errors
-    /// [`EnvironmentError::EmptyVector`] without environments, [`EnvironmentError::MixedVector`] if their specs differ.
+    /// [`EnvironmentError::EmptyVector`] without environments, [`EnvironmentError::MixedVector`] if they differ in those.
     pub fn new(environments: Vec<Box<dyn Environment>>) -> Result<Self, EnvironmentError> {
         let spec = environments.first().ok_or(EnvironmentError::EmptyVector)?.spec().clone();
-        if let Some(index) = environments.iter().position(|environment| *environment.spec() != spec) {
-            let id = environments[index].spec().id.clone();
-            return Err(EnvironmentError::MixedVector { index, id, first: spec.id });
+        let first = spec.spaces_in_words();
+        // Bounds of observations, time limits and the like may be drawn at random for each.
+        for (index, environment) in environments.iter().enumerate() {
+            let found = environment.spec().spaces_in_words();
+            if found != first {
+                return Err(EnvironmentError::MixedVector {
+                    index,
+                    id: environment.spec().id.clone(),
+                    found: found.into(),
+                    first: first.into(),
+                });
+            }
         }
         let count = environments.len();
         let (observation_len, element) = (spec.observation.len(), spec.observation.element);
@@ -81,7 +92,7 @@ impl VectorEnvironment {
         })
     }
 
-    /// What is fixed about each of the environments.
+    /// What is fixed about the first of the environments. Its observations and actions are those of all.
     pub fn spec(&self) -> &EnvironmentSpec {
         &self.spec
     }
@@ -254,16 +265,17 @@ impl VectorEnvironment {
         self.returns[index] += step.reward;
         self.lengths_steps[index] += 1;
         if step.ended() {
-            let sum = (std::mem::take(&mut self.returns[index]), std::mem::take(&mut self.lengths_steps[index]));
+            let (sum, steps) = (std::mem::take(&mut self.returns[index]), std::mem::take(&mut self.lengths_steps[index]));
             let finished = match self.environments[index].outcome() {
-                Outcome::SumOfRewards => Some(sum),
+                Outcome::SumOfRewards => Some((sum, steps, false)),
                 Outcome::Unfinished => None,
-                Outcome::Finished { score, length_steps } => Some((score, length_steps)),
+                Outcome::Finished { score, length_steps } => Some((score, length_steps, false)),
+                Outcome::CutOff { score, length_steps } => Some((score, length_steps, true)),
             };
             self.ended.push(index);
-            if let Some((episode_return, length_steps)) = finished {
+            if let Some((episode_return, length_steps, is_cut_off)) = finished {
                 self.episodes_left[index] -= 1;
-                self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps });
+                self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps, is_cut_off });
             }
         }
         Ok(())

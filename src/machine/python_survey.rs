@@ -153,7 +153,7 @@ mod tests {
         }
         // Where there is none, pip would install nothing at all.
         assert!(requirements.lines().any(|line| line.starts_with("box2d==") && line.ends_with("; platform_machine == \"x86_64\"")));
-        let bridge = include_str!("../environments/python/bridge.py");
-        assert!(bridge.contains(&format!("GYMNASIUM = \"{GYMNASIUM}\"")));
+        let faults = include_str!("../environments/python/faults.py");
+        assert!(faults.contains(&format!("GYMNASIUM = \"{GYMNASIUM}\"")));
     }
 }

@@ -5,18 +5,12 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use twox_hash::XxHash3_128;
-
 use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::environments::video::RecordVideo;
 use crate::environments::{
-    Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, ObservationSpace, Purpose, delayed, limited,
-    names, python,
+    Environment, EnvironmentError, EnvironmentRequest, EnvironmentSpec, ObservationOptions, Purpose, delayed, limited, names, python,
 };
-
-/// The most characters, all of them ASCII, in which the spaces of an environment are described; a hash stands for the rest.
-const MOST_CHARACTERS: usize = 1_000;
 
 /// The least time that a process has to set up, however short `machine.hang_timeout_s` is: interpreters and simulators are
 /// read from the disk then.
@@ -145,22 +139,10 @@ pub(super) fn advised<E: Display>(error: &E, is_unknown: impl Fn(&E) -> bool) ->
     format!("{error}{advice}")
 }
 
-/// What an agent observes in an environment and what it does there, in words that differ whenever either does.
-pub(super) fn spaces(spec: &EnvironmentSpec) -> String {
-    let ObservationSpace { element, shape, .. } = &spec.observation;
-    let arrays = spec.action_arrays.as_ref().map_or_else(String::new, |arrays| format!(" for {arrays}"));
-    let words = format!("{} observed values ({} {shape:?}) and takes {}{arrays}", spec.observation.len(), element.name(), spec.action);
-    if words.len() <= MOST_CHARACTERS {
-        return words;
-    }
-    // The bounds of thousands of values have no room where the run describes itself.
-    format!("{}... ({:032x})", &words[..MOST_CHARACTERS], XxHash3_128::oneshot(words.as_bytes()))
-}
-
 /// Refuse an environment with other observations or actions than the `planned` ones, which the run was made for: a file in Python may have
 /// been edited since.
 pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<(), EnvironmentError> {
-    let found_spaces = spaces(found);
+    let found_spaces = found.spaces_in_words();
     if found_spaces == planned {
         return Ok(());
     }
@@ -170,7 +152,7 @@ pub(super) fn check_unchanged(found: &EnvironmentSpec, planned: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::{ActionArrays, ActionSpace, registry};
+    use crate::environments::registry;
 
     #[test]
     fn a_native_environment_needs_no_surroundings() {
@@ -203,37 +185,8 @@ mod tests {
     #[test]
     fn an_environment_of_another_size_is_refused() {
         let spec = |id| registry::spec(id).unwrap();
-        check_unchanged(&spec("CartPole-v1"), &spaces(&spec("CartPole-v1"))).unwrap();
-        let refusal = check_unchanged(&spec("Acrobot-v1"), &spaces(&spec("CartPole-v1"))).unwrap_err().to_string();
+        check_unchanged(&spec("CartPole-v1"), &spec("CartPole-v1").spaces_in_words()).unwrap();
+        let refusal = check_unchanged(&spec("Acrobot-v1"), &spec("CartPole-v1").spaces_in_words()).unwrap_err().to_string();
         assert!(refusal.contains("6 observed values") && refusal.contains("4 observed values"), "{refusal}");
-    }
-
-    #[test]
-    fn indices_that_stand_for_other_arrays_are_told_apart() {
-        let of_counts = |counts: [usize; 2]| {
-            let arrays = ActionArrays { counts: counts.to_vec(), start: vec![0, 0], shape: vec![2], dtype: "int64".into() };
-            EnvironmentSpec {
-                action: ActionSpace::Discrete { n: 6 },
-                action_arrays: Some(arrays),
-                ..registry::spec("CartPole-v1").unwrap()
-            }
-        };
-        let planned = spaces(&of_counts([2, 3]));
-        assert!(planned.ends_with("an index from 0 to 5 for an array (int64 [2]) of [2, 3] values from [0, 0] on"), "{planned}");
-        check_unchanged(&of_counts([2, 3]), &planned).unwrap();
-        check_unchanged(&of_counts([3, 2]), &planned).unwrap_err();
-    }
-
-    #[test]
-    fn spaces_of_any_length_are_told_apart_in_few_words() {
-        let of_last_bound = |bound: f32| {
-            let mut high = vec![1.0; 5_000];
-            high[4_999] = bound;
-            EnvironmentSpec { action: ActionSpace::Box { low: vec![-1.0; 5_000], high }, ..registry::spec("Pendulum-v1").unwrap() }
-        };
-        let planned = spaces(&of_last_bound(1.0));
-        assert!(planned.len() < 2 * MOST_CHARACTERS);
-        check_unchanged(&of_last_bound(1.0), &planned).unwrap();
-        check_unchanged(&of_last_bound(2.0), &planned).unwrap_err();
     }
 }

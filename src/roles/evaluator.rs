@@ -70,11 +70,8 @@ pub struct Episodes {
     pub returns: Vec<f64>,
     /// Length of each episode, in steps.
     pub lengths: Vec<u64>,
-}
-
-/// How many of the episodes with these `lengths` were cut off at `limit_steps`: none if that is also the environment's own limit.
-pub fn episodes_cut_off(lengths: &[u64], own_limit_steps: Option<u32>, limit_steps: u32) -> usize {
-    if own_limit_steps == Some(limit_steps) { 0 } else { lengths.iter().filter(|&&length| length >= u64::from(limit_steps)).count() }
+    /// How many of them were cut off, and count as far as they came.
+    pub cut_off: usize,
 }
 
 /// How much a policy of `algorithm` explores where it is evaluated or shown after `env_steps` of its run: as in the first environment of
@@ -125,6 +122,7 @@ pub fn play(
         for episode in environments.finished_episodes() {
             played.returns.push(episode.episode_return);
             played.lengths.push(u64::from(episode.length_steps));
+            played.cut_off += usize::from(episode.is_cut_off);
         }
     }
     Ok(played)
@@ -204,10 +202,11 @@ impl<'a> Evaluator<'a> {
         self.run.process.enter(Phase::Evaluate);
         self.run.process.set_parameter_updates(updates);
         self.policy.set_parameters(&self.parameters);
-        let Some(Episodes { returns, lengths }) = self.play(self.run.config.evaluator.episodes, env_steps, go_on)? else { return Ok(None) };
+        let played = self.play(self.run.config.evaluator.episodes, env_steps, go_on)?;
+        let Some(Episodes { returns, lengths, cut_off }) = played else { return Ok(None) };
         self.evaluated_version = version;
-        let evaluation =
-            Evaluation { version, updates, env_steps, kind: EvaluationKind::Routine, returns, lengths, ..Evaluation::default() };
+        let kind = EvaluationKind::Routine;
+        let evaluation = Evaluation { version, updates, env_steps, kind, returns, lengths, cut_off, ..Evaluation::default() };
         Ok(Some(EvaluationReport { evaluation, unsaved: None }))
     }
 
@@ -229,9 +228,9 @@ impl<'a> Evaluator<'a> {
     fn confirm(&mut self, routine: Evaluation) -> Result<Option<EvaluationReport>, RoleError> {
         let run = self.run;
         let played = self.play(run.config.evaluator.confirm_episodes, routine.env_steps, || !is_called_off(run))?;
-        let Some(Episodes { returns, lengths }) = played else { return Ok(None) };
+        let Some(Episodes { returns, lengths, cut_off }) = played else { return Ok(None) };
         let kind = EvaluationKind::Confirmation;
-        let mut confirmation = Evaluation { kind, returns, lengths, ..routine };
+        let mut confirmation = Evaluation { kind, returns, lengths, cut_off, ..routine };
         let mut unsaved = None;
         let statistics = confirmation.statistics();
         let goal = run.config.run.stop_eval_return;
@@ -351,7 +350,7 @@ mod tests {
     use super::*;
     use crate::algorithms::{ActionMut, registry as algorithms};
     use crate::catalogue::Catalogue;
-    use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, registry};
+    use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, limited, registry};
     use crate::experience::Choice;
     use crate::networks::Network;
     use crate::segment::{Segment, SegmentSizes};
@@ -434,6 +433,18 @@ mod tests {
         let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
         assert_eq!(played.lengths, [20, 300]);
         assert_eq!((steps.get(), resets.get()), (3 * 300 + 2 * 20 + 10, 4 + 3));
+    }
+
+    #[test]
+    fn episodes_that_would_have_gone_on_count_as_cut_off_and_those_that_end_in_that_step_do_not() {
+        let [steps, resets] = [(); 2].map(|()| Rc::new(Cell::new(0)));
+        let of_length = |length_steps| {
+            let spec = registry::spec("CartPole-v1").unwrap();
+            limited(Box::new(Counting { spec, length_steps, elapsed_steps: 0, steps: Rc::clone(&steps), resets: Rc::clone(&resets) }), 20)
+        };
+        let mut environments = VectorEnvironment::new([300, 20].map(of_length).into()).unwrap();
+        let played = play(&mut environments, &mut Drawing(Mutex::new(None)), 4, 7, 0.0, || true).unwrap();
+        assert_eq!((played.lengths, played.cut_off), (vec![20; 4], 2));
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
             environments::make(self.catalogue, self.config, purpose, Look::Never)
         };
         let made = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
-        environments::check_unchanged(made.spec(), &environments::spaces(self.environment))?;
+        environments::check_unchanged(made.spec(), &self.environment.spaces_in_words())?;
         Ok(made)
     }
 

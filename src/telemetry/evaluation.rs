@@ -38,6 +38,8 @@ pub struct Evaluation {
     pub returns: Vec<f64>,
     /// Environment steps of each episode, in the order of `returns`.
     pub lengths: Vec<u64>,
+    /// How many of the episodes were cut off after `evaluator.episode_limit_steps`, and count as far as they came.
+    pub cut_off: usize,
 }
 
 /// Statistics of the returns of an evaluation; `None` if there are too few episodes for a figure.

@@ -1,6 +1,6 @@
 //! What a picture shows is where the observation says that it is.
 
-use shoal::environments::{Action, EnvironmentError, ObservationOptions, Picture, delayed, make, names};
+use shoal::environments::{Action, ObservationOptions, Picture, delayed, make, names};
 
 use crate::support::{Played, Undrawn};
 
@@ -65,11 +65,6 @@ fn every_native_environment_is_drawn_in_the_size_that_it_has_elsewhere_and_pictu
         played.reset(Some(3));
         assert_eq!(played.picture(), first, "{id} is drawn otherwise after another reset");
     }
-}
-
-#[test]
-fn an_environment_is_drawn_before_its_first_reset() -> Result<(), EnvironmentError> {
-    names().try_for_each(|id| make(id)?.picture().map(drop))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gif::{ColorOutput, DecodeOptions};
 use shoal::environments::video::{RecordVideo, VideoError, VideoWriter};
-use shoal::environments::{Action, Picture, make};
+use shoal::environments::{Action, Dynamics, EnvironmentSpec, Generator, Native, Picture, make};
 
 use crate::support::{Played, Undrawn};
 
@@ -40,6 +40,42 @@ fn a_video_shows_one_episode_from_its_reset_to_its_end() {
     assert_eq!(size, [200, 400]);
     assert_eq!(delays, [&[20; 9][..], &[100]].concat());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+/// A board that is there from the first reset on.
+#[derive(Default)]
+struct Board(Vec<u8>);
+
+impl Dynamics for Board {
+    type Action = usize;
+    type Value = u8;
+
+    fn spec() -> EnvironmentSpec {
+        make("Catch-v0").unwrap().spec().clone()
+    }
+
+    fn reset(&mut self, _: &mut Generator, observation: &mut [u8]) {
+        self.0 = vec![7; 4 * 2 * 3];
+        observation.fill(7);
+    }
+
+    fn step(&mut self, _: usize, _: &mut Generator, observation: &mut [u8]) -> (f64, bool) {
+        observation.fill(7);
+        (0.0, true)
+    }
+
+    fn picture(&self) -> Option<Picture> {
+        Some(Picture { width: 4, height: 2, bytes: self.0[..4 * 2 * 3].to_vec() })
+    }
+}
+
+#[test]
+fn what_is_drawn_of_a_state_is_drawn_from_the_first_reset_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = RecordVideo::prepare(&folder.path().join("board.gif"), 5).unwrap();
+    let mut played = Played::new(video.of(Box::new(Native::new(Board::default()))).unwrap(), 1);
+    assert!(played.step(Action::Discrete(0)).ended());
+    assert_eq!(video.finish().unwrap().pictures, 2);
 }
 
 #[test]

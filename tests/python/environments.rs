@@ -141,19 +141,21 @@ fn channels_are_last_where_that_dimension_is_of_their_number_and_smaller_than_bo
 }
 
 #[test]
-fn answers_may_be_of_numpy_s_types() {
-    in_prepared_process("environments::answers_may_be_of_numpy_s_types", || {
+fn answers_may_be_of_any_type_that_python_makes_numbers_of() {
+    in_prepared_process("environments::answers_may_be_of_any_type_that_python_makes_numbers_of", || {
         let mut environment = request("python:shapes:AnswersInNumpy", "{}").make().unwrap();
         let mut observation = observe(&mut *environment);
         let step = environment.step(Action::Discrete(0), (&mut observation).into()).unwrap();
         assert_eq!(step, Step { reward: 0.5, terminated: false, truncated: true });
         assert_eq!(observation, [1.0, 2.0]);
 
-        let bools = request("python:shapes:AnswersInBools", "{}");
-        bools.examine().unwrap();
-        let mut environment = bools.make().unwrap();
-        observe(&mut *environment);
-        assert_eq!(reward(&mut *environment, Action::Discrete(0)), 1.0);
+        for (class, expected) in [("AnswersInBools", 1.0), ("AnswersInATypeOfItsOwn", 0.25)] {
+            let request = request(&format!("python:shapes:{class}"), "{}");
+            request.examine().unwrap();
+            let mut environment = request.make().unwrap();
+            observe(&mut *environment);
+            assert_eq!(reward(&mut *environment, Action::Discrete(0)), expected, "{class}");
+        }
     });
 }
 
@@ -263,6 +265,29 @@ fn a_result_of_render_that_is_no_picture_is_reported() {
 }
 
 #[test]
+fn an_environment_that_takes_no_render_mode_has_no_pictures_and_other_errors_of_making_it_are_told() {
+    in_prepared_process(
+        "environments::an_environment_that_takes_no_render_mode_has_no_pictures_and_other_errors_of_making_it_are_told",
+        || {
+            let drawn = |id: &str| EnvironmentRequest { drawn: true, ..request(id, "{}") }.make();
+            for id in ["python:shapes:make_drawn", "python:shapes:Claiming"] {
+                let mut environment = drawn(id).unwrap();
+                observe(&mut *environment);
+                let message = environment.picture().unwrap_err().to_string();
+                assert!(message.starts_with(&format!("`{id}` cannot be drawn")), "{message}");
+                assert!(
+                    message.contains("takes render_mode and keeps it (a function that makes them takes it and hands it on)"),
+                    "{message}"
+                );
+            }
+            let message = drawn("python:shapes:LacksAFont").err().expect("it cannot be made").to_string();
+            assert!(message.contains("raised an exception in its construction: TypeError: no font of that size\n"), "{message}");
+            assert!(message.contains("in __init__\n"), "{message}");
+        },
+    );
+}
+
+#[test]
 fn mujoco_s_renderer_draws_where_there_is_no_display() {
     let drawn = EnvironmentRequest { drawn: true, ..EnvironmentRequest::new("gymnasium:InvertedPendulum-v5") };
     let mut alone = python::interpreter_of(&drawn).unwrap().command();
@@ -291,6 +316,7 @@ fn what_cannot_be_used_is_refused_by_name() {
             ("python:shapes:NestedActions", &["Dict(", "Discrete, MultiDiscrete, MultiBinary and Box are supported"]),
             ("python:shapes:ManySwitches", &["MultiBinary(13): 8,192 combinations", "at most 4,096", "as one Discrete space"]),
             ("python:shapes:EndlessActions", &["no finite bounds"]),
+            ("python:shapes:Told", &["'mission': Words()", "no fixed number of values", "gymnasium.wrappers.FilterObservation"]),
             ("python:shapes:LiteralIndices", &["Discrete(4), and Gymnasium", "let LiteralIndices extend that class"]),
             ("python:shapes:Imag", &["shapes has no Imag", "did you mean Image?"]),
             ("python:shapes:no_environment", &["makes a dict", "no observation_space and no action_space"]),
@@ -300,6 +326,12 @@ fn what_cannot_be_used_is_refused_by_name() {
             let message = refusal(id);
             assert!(message.starts_with(&format!("`{id}` cannot be used: ")), "{message}");
             assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        for name in ["observation_space", "action_space"] {
+            let old = request("python:shapes:OldSpaces", &format!(r#"{{"name": "{name}"}}"#)).examine().unwrap_err().to_string();
+            let told =
+                "is namespace(n=2) of the type types.SimpleNamespace, which is no space of Gymnasium (take it from gymnasium.spaces)";
+            assert!(old.ends_with(&format!("cannot be used: its {name} {told}")), "{old}");
         }
         let listed = request("python:shapes:RewardsInAList", "{}").examine().unwrap_err().to_string();
         assert!(listed.contains("step() returned reward = array([1.]), which is no number"), "{listed}");

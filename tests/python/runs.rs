@@ -207,10 +207,12 @@ fn evaluations_are_played_with_the_arguments_for_them_and_training_episodes_with
 }
 
 #[test]
-fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_and_played_in() {
+fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_played_in_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
-    let task = "from shapes import Rewarded\n\nclass Task(Rewarded):\n    made = 0\n\n    def __init__(self):\n        \
-                Task.made += 1\n        assert Task.made == 1, 'the port is in use'\n        super().__init__(1.0)\n";
+    let task = "import numpy\nfrom shapes import Rewarded\n\nclass Task(Rewarded):\n    \
+                metadata = {'render_modes': ['rgb_array']}\n    made = 0\n\n    def __init__(self, render_mode=None):\n        \
+                Task.made += 1\n        assert Task.made == 1, 'the port is in use'\n        super().__init__(1.0)\n        \
+                self.render_mode = render_mode\n\n    def render(self):\n        return numpy.zeros((4, 6, 3), numpy.uint8)\n";
     std::fs::write(folder.path().join("task.py"), task).unwrap();
     let python_path = format!("environment.python_path={}:{}", folder.path().display(), python::folder().display());
     let of_one = ["actor.environments=1", "evaluator.environments=1", "run.stop_env_steps=600"];
@@ -219,8 +221,12 @@ fn a_simulator_of_which_a_process_can_hold_only_one_is_trained_in_evaluated_in_a
     assert_eq!(run.metrics().pop().unwrap()["restarts"], 0, "{}", run.log());
     assert!(!run.evaluations().is_empty(), "{}", run.log());
     let folder_of_run = run.run_folder();
-    let played = run.ask("evaluate", &["--json", "--episodes", "3", folder_of_run.to_str().unwrap()]);
-    assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0, 1.0]), "{played}");
+    let video = folder.path().join("first.gif");
+    for recorded in [&[][..], &["--video", video.to_str().unwrap()]] {
+        let played = run.ask("evaluate", &[&["--json", "--episodes", "3", folder_of_run.to_str().unwrap()][..], recorded].concat());
+        assert_eq!(serde_json::from_str::<Value>(&played).unwrap()["returns"], serde_json::json!([1.0, 1.0, 1.0]), "{played}");
+    }
+    assert!(video.is_file());
     run.assert_nothing_left();
 }
 

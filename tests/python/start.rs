@@ -507,8 +507,8 @@ fn a_python_for_which_box2d_would_have_to_be_compiled_is_not_told_to_install_it(
             "import os, sys, types; sys.version_info = {version}; os.uname = lambda: types.SimpleNamespace(machine='{processor}'); \
              exec(open(sys.argv[1]).read()); print(package_of('gymnasium'))"
         );
-        let bridge = concat!(env!("CARGO_MANIFEST_DIR"), "/src/environments/python/bridge.py");
-        told(&python.command().args(["-c", &code, bridge]).output().unwrap())
+        let faults = concat!(env!("CARGO_MANIFEST_DIR"), "/src/environments/python/faults.py");
+        told(&python.command().args(["-c", &code, faults]).output().unwrap())
     };
     let with = advised("(3, 13)", "x86_64");
     assert!(with.starts_with("gymnasium[classic-control,box2d,mujoco]=="), "{with}");

@@ -49,7 +49,7 @@ pub trait Dynamics {
     /// [`Native`] sees to the time limit.
     fn step(&mut self, action: Self::Action, random: &mut Generator, observation: &mut [Self::Value]) -> (f64, bool);
 
-    /// Draw the state, for people to look at; `None` where nobody has written how.
+    /// Draw the state, for people to look at; `None` where nobody has written how. Not asked before the first reset.
     fn picture(&self) -> Option<Picture> {
         None
     }
@@ -139,6 +139,9 @@ impl<D: Dynamics> Environment for Native<D> {
     }
 
     fn picture(&self) -> Result<Picture, EnvironmentError> {
+        if let Progress::BeforeFirstReset = self.progress {
+            return Err(self.spec.needs_reset("before its first reset"));
+        }
         self.dynamics.picture().ok_or_else(|| EnvironmentError::NoPicture { id: self.spec.id.clone() })
     }
 }

@@ -13,32 +13,20 @@ import json
 import math
 import numbers
 import os
-import re
 import reprlib
-import shlex
 import sys
-import traceback
 from importlib import metadata
 
-# The package to install if there is no Gymnasium. The set-up of a checkout pins the same version.
-GYMNASIUM = "gymnasium[classic-control,box2d,mujoco]==1.4.0"
-# On a newer Python, or on another processor, Box2D would have to be compiled.
-if sys.version_info >= (3, 14) or os.uname().machine != "x86_64":
-    GYMNASIUM = GYMNASIUM.replace("box2d,", "")
-ALE = "ale-py==0.12.1"
-# The extras of Gymnasium and the packages that bring a module of another name.
-EXTRAS = {"Box2D": "box2d", "mujoco": "mujoco", "pygame": "classic-control", "cv2": "other", "moviepy": "other"}
-PACKAGES = {"ale_py": ALE, "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+from shoal_faults import Refused, install_command, package_of, report  # noqa: F401
+
 # The simulators on whose version results depend, by module.
 SIMULATORS = {"mujoco": "mujoco", "Box2D": "Box2D", "ale_py": "ale-py", "jax": "jax", "pybullet": "pybullet"}
 
 # MuJoCo's renderers that need no display, the faster one first, and the library that each of them loads.
 RENDERERS = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
 
-# How many calls of a traceback are shown. Calls further out are Gymnasium's wrappers, or levels of a recursion.
-INNERMOST_CALLS = 6
-# The files of calls that come before the environment's own: this file, the code that runs it, and the import system.
-CALLING_FILES = ("<string>", "<shoal>", importlib.__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+# How a constructor or function says that it takes no argument `render_mode`, or hands on one of its own.
+TAKES_NO_RENDER_MODE = ("argument 'render_mode'", "() takes no ")
 
 # Gymnasium's wrappers that scale by what they have seen themselves, and the keys with which a run scales alike everywhere.
 SCALING = {"NormalizeObservation": "normalise_observations", "NormalizeReward": "normalise_rewards"}
@@ -48,20 +36,13 @@ SCALING = {"NormalizeObservation": "normalise_observations", "NormalizeReward": 
 MOST_COMBINATIONS = 4_096
 
 
-class Refused(Exception):
-    """Says why an environment cannot be used here, in words that need no traceback, and in `advice` what to do instead."""
-
-    def __init__(self, reason, advice=""):
-        super().__init__(reason)
-        self.advice = advice
-
-
 def make(id, keyword_arguments, search_folders, drawn=False):
     """The environment with this id. Its observation space is one box."""
     kind, _, name = id.partition(":")
     keywords = json.loads(keyword_arguments)
     if drawn:
         choose_renderer()
+    drawn = drawn and "render_mode" not in keywords
     gymnasium = importlib.import_module("gymnasium")
     # The process that described the environment (`shoal_probe`) has already shown Gymnasium's warnings.
     if "shoal_probe" not in sys.modules:
@@ -76,7 +57,7 @@ def make(id, keyword_arguments, search_folders, drawn=False):
         keywords.setdefault("disable_env_checker", True)
         try:
             with without_warnings_of_models(gymnasium, name):
-                environment = made(lambda **more: gymnasium.make(name, **more, **keywords), drawn and "render_mode" not in keywords)
+                environment = made(lambda **more: gymnasium.make(name, **more, **keywords), creator(gymnasium, name), drawn)
         except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
             near = difflib.get_close_matches(name, gymnasium.registry, n=4)
             advice = f"names like it: {', '.join(sorted(near, reverse=True))}" if near else ""
@@ -84,7 +65,8 @@ def make(id, keyword_arguments, search_folders, drawn=False):
                 advice = f"if a module of yours registers it, write gymnasium:MODULE:{name}"
             raise Refused(str(error), advice) from None
     else:
-        environment = made(lambda **more: load(name, search_folders)(**more, **keywords), drawn and "render_mode" not in keywords)
+        maker = load(name, search_folders)
+        environment = made(lambda **more: maker(**more, **keywords), maker, drawn)
         wanted = ("observation_space", "action_space", "reset", "step")
         lacks = [attribute for attribute in wanted if not hasattr(environment, attribute)]
         if lacks:
@@ -107,19 +89,38 @@ def choose_renderer():
             return
 
 
-def made(make, drawn):
-    """The environment that `make` makes. If it is to be `drawn` and can render pictures, it is made in that mode."""
-    environment = make()
-    if "shoal_probe" in sys.modules:
-        examined.append(environment)
-    if not drawn or "rgb_array" not in ((getattr(environment, "metadata", None) or {}).get("render_modes") or []):
-        return environment
-    close(environment)
+def creator(gymnasium, name):
+    """The class or function by which Gymnasium makes the environment with this name, or None if it knows only a part of the name."""
+    entry_point = getattr(gymnasium.registry.get(name), "entry_point", None)
+    return gymnasium.envs.registration.load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+
+
+def made(make, maker, drawn):
+    """The environment that `make` makes by calling the `maker`. If it is to be `drawn` and can render pictures, it is made in that mode.
+
+    A class is called once, because some simulators can be started only once in a process.
+    """
+    if not drawn or not renders(maker):
+        environment = make()
+        if "shoal_probe" in sys.modules:
+            examined.append(environment)
+        if not drawn or not renders(environment):
+            return environment
+        # What a function makes could not be asked before.
+        close(environment)
     try:
         return make(render_mode="rgb_array")
-    except TypeError:
-        # The environment claims the mode, but its constructor does not take the argument.
+    except TypeError as error:
+        if not any(words in str(error) for words in TAKES_NO_RENDER_MODE):
+            raise
         return make()
+
+
+def renders(maker):
+    """Whether an environment, or the class of one, says that it can render pictures."""
+    metadata = getattr(maker, "metadata", None)
+    # The class of a wrapper has a property there.
+    return isinstance(metadata, dict) and "rgb_array" in (metadata.get("render_modes") or [])
 
 
 def close(environment):
@@ -199,11 +200,24 @@ def load_file(path):
 
 def as_one_box(gymnasium, environment):
     """The environment with one box as its observation space: dictionaries, tuples and indices are flattened."""
+    for name in ("observation_space", "action_space"):
+        space = getattr(environment, name)
+        if not isinstance(space, gymnasium.Space):
+            found = f"{space} of the type {type(space).__module__}.{type(space).__qualname__}"
+            raise Refused(f"its {name} is {found}, which is no space of Gymnasium", "take it from gymnasium.spaces")
     space = environment.observation_space
     if isinstance(space, gymnasium.spaces.Box):
         return environment
-    if not space.is_np_flattenable:
-        raise Refused(f"its observations are {space}, which has no fixed number of values")
+    try:
+        has_fixed_number = space.is_np_flattenable
+    except NotImplementedError:
+        # A space of a package's own, or one that holds it, such as the texts of MiniGrid.
+        has_fixed_number = False
+    if not has_fixed_number:
+        raise Refused(
+            f"its observations are {space}, which has no fixed number of values",
+            "return it from a function in a wrapper that shows the rest, for instance gymnasium.wrappers.FilterObservation",
+        )
     if not isinstance(environment, gymnasium.Env):
         advice = f"let {type(environment).__name__} extend that class"
         raise Refused(f"its observations are {space}, and Gymnasium flattens those of a gymnasium.Env alone", advice)
@@ -467,13 +481,12 @@ class Bridge:
             reward, terminated, truncated = self.step_values()
         self.check_finite("observation", self.observation_values)
         self.check_answer(reward, terminated, truncated)
-        self.check_finite("reward", self.numpy.asarray(reward, dtype=float))
+        self.check_finite("reward", self.numpy.asarray(float(reward)))
 
     def check_answer(self, reward, terminated, truncated):
         """Raises if an actor could not read this answer of a step."""
-        # An array without a dimension counts as a number, and so do True and False, also those of NumPy.
-        is_number = isinstance(reward, (numbers.Real, self.numpy.bool_)) or isinstance(reward, self.numpy.ndarray) and reward.ndim == 0
-        if not is_number:
+        # True and False count as numbers, and so does an array or tensor without a dimension.
+        if not hasattr(reward, "__float__") or getattr(reward, "ndim", 0) > 0:
             raise TypeError(f"step() returned reward = {reward!r}, which is no number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, (bool, self.numpy.bool_)):
@@ -536,65 +549,3 @@ class Bridge:
 
     def close(self):
         close(self.environment)
-
-
-def report(error):
-    """An exception as JSON: its kind, a summary, advice, and the end of its traceback from the environment's first call on."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in CALLING_FILES:
-        frames = frames.tb_next
-    lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-    # Python puts the line of a syntax error before the message, and only the import system has called the file.
-    is_syntax = isinstance(error, SyntaxError)
-    calls = traceback.format_exception(type(error), error, frames, limit=-INNERMOST_CALLS)
-    answer = {
-        "kind": "raised",
-        "summary": f"{type(error).__name__}: {error.msg}" if is_syntax else lines[0] if lines else type(error).__name__,
-        "advice": "",
-        "traceback": "".join(calls).rstrip() if frames or is_syntax else "",
-    }
-    errors = getattr(sys.modules.get("gymnasium"), "error", None)
-    if isinstance(error, Refused):
-        answer.update(kind="refused", summary=str(error), advice=error.advice)
-    elif errors is not None and isinstance(error, errors.DependencyNotInstalled):
-        answer.update(kind="missing", advice=install_command(package_in(str(error))))
-    elif isinstance(error, ModuleNotFoundError) and error.name and is_missing(module := error.name.partition(".")[0]):
-        kind = "missing" if module in (*EXTRAS, *PACKAGES, "gymnasium") else "unknown"
-        answer.update(kind=kind, advice=install_command(package_of(module)))
-    # A file name that is no UTF-8 has characters that are no Unicode, which Rust does not read.
-    return json.dumps({key: text.encode(errors="backslashreplace").decode() for key, text in answer.items()})
-
-
-def is_missing(module):
-    """Whether there is no module with this name (without a dot). If there is one, only a submodule of it can be missing."""
-    return module not in sys.modules and importlib.util.find_spec(module) is None
-
-
-def package_in(message):
-    """The package that a message of Gymnasium asks to install."""
-    extra = re.search(r"gymnasium\[[\"']?([\w,-]+)", message)
-    if extra:
-        return gymnasium_with(extra.group(1))
-    package = re.search(r"pip install [\"'`]?([\w.\[\]=<>-]+)", message)
-    return package.group(1) if package else GYMNASIUM
-
-
-def package_of(module):
-    """The package that brings a module."""
-    if module == "gymnasium":
-        return GYMNASIUM
-    return gymnasium_with(EXTRAS[module]) if module in EXTRAS else PACKAGES.get(module, module)
-
-
-def gymnasium_with(extra):
-    """The requirement for an extra of Gymnasium, in the version that is installed."""
-    try:
-        return f"gymnasium[{extra}]=={metadata.version('gymnasium')}"
-    except metadata.PackageNotFoundError:
-        return GYMNASIUM
-
-
-def install_command(package):
-    """The command that installs a package where this interpreter finds it. uv makes environments without pip."""
-    python = shlex.quote(sys.executable)
-    return f'uv pip install --python {python} "{package}"' if is_missing("pip") else f'{python} -m pip install "{package}"'

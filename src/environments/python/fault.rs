@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::environments::{EnvironmentError, Moment};
 
-/// The answer of `report` in `bridge.py`.
+/// The answer of `report` in `faults.py`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Fault {
     kind: Kind,

@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
 use super::fault::Fault;
-use super::{BRIDGE, process};
+use super::{BRIDGE, FAULTS, process};
 use crate::environments::{EnvironmentError, EnvironmentRequest, Moment};
 use crate::machine::Python as Chosen;
 
-/// What Python takes for the file name of [`BRIDGE`]; such frames are left out of tracebacks.
+/// What Python takes for the file name of [`BRIDGE`] and [`FAULTS`]; such frames are left out of tracebacks.
 const BRIDGE_NAME: &str = "<shoal>";
 const SETTLE: &str = include_str!("settle.py");
 
@@ -63,6 +63,7 @@ fn start(py: Python<'_>, chosen: &Chosen) -> PyResult<Py<PyModule>> {
     // As strings: Python's `sys` holds no path objects.
     let folders: Vec<_> = chosen.package_folders.iter().map(|folder| folder.as_os_str()).collect();
     settle.call_method1("settle", (chosen.executable.as_os_str(), chosen.prefix.as_os_str(), folders, stack_descriptor))?;
+    run(py, FAULTS, BRIDGE_NAME, "shoal_faults")?;
     Ok(run(py, BRIDGE, BRIDGE_NAME, "shoal_bridge")?.unbind())
 }
 
@@ -71,7 +72,7 @@ fn run<'py>(py: Python<'py>, source: &str, file: &str, name: &str) -> PyResult<B
     PyModule::from_code(py, &text(source), &text(file), &text(name))
 }
 
-/// What an exception of the environment `id` means, as `report` in `bridge.py` tells it.
+/// What an exception of the environment `id` means, as `report` in `faults.py` tells it.
 #[cold]
 pub(in crate::environments) fn error_of(py: Python<'_>, error: &PyErr, id: &str, during: Moment) -> EnvironmentError {
     let told = BRIDGE_MODULE.get().map(|bridge| {

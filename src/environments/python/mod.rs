@@ -24,6 +24,8 @@ use super::{Environment, EnvironmentError};
 
 /// The functions that run inside of Python.
 const BRIDGE: &str = include_str!("bridge.py");
+/// What they tell of exceptions, as the module `shoal_faults`, which they import.
+const FAULTS: &str = include_str!("faults.py");
 
 /// Kill the processes that environments of this process have started by Python's `multiprocessing` and left. To be called
 /// once all of its environments are dropped and before it leaves without Python's own end.

@@ -42,8 +42,9 @@ try:
 except BaseException:
     pass
 faulthandler.dump_traceback_later(request["patience_s"], exit=True, file=answer)
-bridge = types.ModuleType("shoal_bridge")
-bridge.__file__ = "<shoal>"
+faults, bridge = types.ModuleType("shoal_faults"), types.ModuleType("shoal_bridge")
+faults.__file__ = bridge.__file__ = "<shoal>"
+sys.modules["shoal_faults"] = faults
 sys.modules["shoal_probe"] = sys.modules["shoal_bridge"] = bridge
 
 
@@ -63,6 +64,7 @@ def teller_of(doing):
 
 teller = teller_of("trying")
 try:
+    exec(compile(request["faults"], "<shoal>", "exec"), vars(faults))
     exec(compile(request["bridge"], "<shoal>", "exec"), vars(bridge))
     teller.start()
     examiner = bridge

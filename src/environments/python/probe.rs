@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::description::Description;
 use super::fault::Fault;
-use super::{BRIDGE, process};
+use super::{BRIDGE, FAULTS, process};
 use crate::environments::{EnvironmentError, EnvironmentRequest, Examined, Moment};
 use crate::machine::PythonError;
 
@@ -84,6 +84,7 @@ pub(in crate::environments) fn ask<T: DeserializeOwned>(
     let question = json!({
         "id": id,
         "bridge": BRIDGE,
+        "faults": FAULTS,
         "source": source,
         "arguments": arguments,
         "patience_s": request.patience.as_secs_f64(),

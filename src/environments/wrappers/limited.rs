@@ -18,7 +18,7 @@ struct Limited {
     score: f64,
     /// Whether the task is over, so that the next reset begins another.
     is_over: bool,
-    /// Whether the last step ended an episode that would have gone on.
+    /// Whether the last step ended a task that would have gone on, in this episode or in another.
     is_cut: bool,
 }
 
@@ -44,7 +44,8 @@ impl Environment for Limited {
         let mut step = self.environment.step(action, observation)?;
         self.elapsed_steps += 1;
         self.score += step.reward;
-        self.is_cut = !step.ended() && self.elapsed_steps >= self.limit_steps;
+        let goes_on = !step.ended() || self.environment.outcome() == Outcome::Unfinished;
+        self.is_cut = goes_on && self.elapsed_steps >= self.limit_steps;
         step.truncated |= self.elapsed_steps >= self.limit_steps;
         self.is_over = step.ended() && self.outcome() != Outcome::Unfinished;
         Ok(step)
@@ -55,23 +56,15 @@ impl Environment for Limited {
     }
 
     fn outcome(&self) -> Outcome {
-        match self.environment.outcome() {
-            // The task would have gone on in the next episode; the limit ends it here.
-            Outcome::Unfinished if self.elapsed_steps >= self.limit_steps => {
-                Outcome::Finished { score: self.score, length_steps: self.elapsed_steps }
-            }
-            // The environment does not know that it was cut off: it still tells the outcome of the last task that it
-            // ended itself. The score of this task was counted here.
-            Outcome::Finished { .. } if self.is_cut => Outcome::Finished { score: self.score, length_steps: self.elapsed_steps },
-            outcome => outcome,
-        }
+        // An environment does not know that it was cut off: it still tells the outcome of the last task that it ended itself.
+        if self.is_cut { Outcome::CutOff { score: self.score, length_steps: self.elapsed_steps } } else { self.environment.outcome() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::{ActionSpace, Actions, ObservationSpace, VectorEnvironment, registry};
+    use crate::environments::{ActionSpace, Actions, FinishedEpisode, ObservationSpace, VectorEnvironment, registry};
 
     /// A task that never ends, in parts of so many steps, if any.
     struct Endless {
@@ -143,8 +136,9 @@ mod tests {
             for step in 1..=21 {
                 environments.step(Actions::Discrete(&[0])).unwrap();
                 assert_eq!(environments.truncated(), [step % 7 == 0], "step {step}, parts of {part_steps:?}, {named_limit:?}");
-                let finished = environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps));
-                assert_eq!(finished.collect::<Vec<_>>(), if step % 7 == 0 { vec![(-7.0, 7)] } else { vec![] });
+                let finished = environments.finished_episodes();
+                let expected = FinishedEpisode { environment: 0, episode_return: -7.0, length_steps: 7, is_cut_off: true };
+                assert_eq!(finished, if step % 7 == 0 { vec![expected] } else { vec![] });
             }
         }
     }
@@ -160,6 +154,22 @@ mod tests {
             finished.extend(environments.finished_episodes().iter().map(|episode| (episode.episode_return, episode.length_steps)));
         }
         assert_eq!(finished, [(-3.0, 3), (-7.0, 7)]);
+    }
+
+    #[test]
+    fn what_ends_by_itself_in_the_last_step_is_not_cut_off() {
+        let ended = |environment: Box<dyn Environment>, steps: u32| {
+            let mut environments = VectorEnvironment::new(vec![environment]).unwrap();
+            environments.reset(1).unwrap();
+            (0..steps).for_each(|_| environments.step(Actions::Discrete(&[0])).unwrap());
+            environments.finished_episodes().iter().map(|episode| (episode.length_steps, episode.is_cut_off)).collect::<Vec<_>>()
+        };
+        let ends_once = || Box::new(EndsOnce { spec: spec(None), elapsed_steps: 0 });
+        assert_eq!(ended(limited(ends_once(), 3), 3), [(3, false)]);
+        assert_eq!(ended(limited(ends_once(), 2), 2), [(2, true)]);
+        // Who does not cut it off itself tells who did.
+        let endless = Endless { spec: spec(None), part_steps: None, elapsed_steps: 0 };
+        assert_eq!(ended(limited(limited(Box::new(endless), 5), 5), 5), [(5, true)]);
     }
 
     #[test]

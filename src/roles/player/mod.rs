@@ -140,7 +140,6 @@ pub fn play(
     if let Some(signal) = system::stop_signal() {
         return Err(PlayError::Interrupted { signal });
     }
-    let episode_limit_steps = saved.config.evaluator.episode_limit_steps;
     let metadata = saved.weights.metadata;
     Ok(PlayedPolicy {
         weights: saved.path.display().to_string(),
@@ -155,8 +154,8 @@ pub fn play(
         seed,
         statistics: ReturnStatistics::of(&played.returns, &played.lengths),
         returns: played.returns,
-        cut_off: evaluator::episodes_cut_off(&played.lengths, environments.spec().time_limit_steps, episode_limit_steps),
-        episode_limit_steps,
+        cut_off: played.cut_off,
+        episode_limit_steps: saved.config.evaluator.episode_limit_steps,
         video: None,
     })
 }

@@ -339,7 +339,7 @@ fn examine_for_evaluation(
     let found = examine().map_err(|error| refuse_environment(loaded, EVALUATION_ARGUMENTS, EVALUATION_ARGUMENTS, &error))?;
     // Without these arguments it was examined already.
     let Some(examined) = found else { return Ok(None) };
-    let (found, planned) = (environments::spaces(&examined.spec), environments::spaces(environment));
+    let (found, planned) = (examined.spec.spaces_in_words(), environment.spaces_in_words());
     if found == planned {
         return Ok(Some(examined));
     }

@@ -63,7 +63,7 @@ pub(super) fn run(run: &Run<'_>, folder: RunFolder) -> Result<(), RoleError> {
 impl<'a> Visualizer<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
         let environment = environments::make(run.catalogue, run.config, Purpose::Evaluation, Look::Drawn)?;
-        environments::check_unchanged(environment.spec(), &environments::spaces(run.environment))?;
+        environments::check_unchanged(environment.spec(), &run.environment.spaces_in_words())?;
         let mut policy = run.algorithm.policy()?;
         let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");
         Ok(Self {

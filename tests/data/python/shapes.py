@@ -1,6 +1,7 @@
 """Environments with spaces of many kinds, and with observations, rewards and actions of many kinds."""
 
 import sys
+import types
 
 import gymnasium
 import numpy
@@ -38,6 +39,26 @@ class Observing(Shown):
 
 class ArrayForADict(Nested):
     observation = numpy.zeros(4, numpy.float32)
+
+
+class Words(gymnasium.Space):
+    """A space of one's own, with no more than an environment needs of it."""
+
+    def sample(self, mask=None, probability=None):
+        return "go on"
+
+    def contains(self, x):
+        return isinstance(x, str)
+
+    def __repr__(self):
+        return "Words()"
+
+
+class Told(Shown):
+    """Observes words beside a number."""
+
+    observation_space = Dict({"speed": Box(-1.0, 1.0, (1,), numpy.float32), "mission": Words()})
+    observation = {"speed": numpy.zeros(1, numpy.float32), "mission": "go on"}
 
 
 class Image(Shown):
@@ -87,6 +108,27 @@ class Drawn(Shown):
 
     def render(self):
         return self.picture
+
+
+def make_drawn():
+    """Hands on nothing to the environment."""
+    return Drawn("numpy.zeros((4, 6, 3), numpy.uint8)")
+
+
+class Claiming(Shown):
+    """Says that it can be drawn, and its constructor takes nothing."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+
+class LacksAFont(Shown):
+    """Cannot be made where it is to be drawn."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        if render_mode is not None:
+            raise TypeError("no font of that size")
 
 
 class Bits(Shown):
@@ -168,6 +210,13 @@ def make_cart_pole_with_a_switch():
     return gymnasium.wrappers.TransformAction(gymnasium.make("CartPole-v1"), lambda action: int(action[0]), MultiBinary(1))
 
 
+class OldSpaces(Shown):
+    """Has spaces of another package than Gymnasium, as those of gym are."""
+
+    def __init__(self, name):
+        setattr(self, name, types.SimpleNamespace(n=2))
+
+
 class EndlessActions(Shown):
     action_space = Box(-numpy.inf, numpy.inf, (1,), numpy.float32)
 
@@ -185,6 +234,17 @@ class AnswersInBools(Shown):
 
     def step(self, action):
         return self.observation, self.observation.sum() < 0.1, False, False, {}
+
+
+class AnswersInATypeOfItsOwn(Shown):
+    """The reward is no number of Python's or NumPy's, and can be made one."""
+
+    class Distance:
+        def __float__(self):
+            return 0.25
+
+    def step(self, action):
+        return self.observation, self.Distance(), False, False, {}
 
 
 class AnswersNothing(Shown):

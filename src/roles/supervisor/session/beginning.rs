@@ -25,7 +25,6 @@ use crate::checkpoint::Filled;
 use crate::config::Config;
 use crate::machine::cores;
 use crate::rendezvous::{Announcement, Listener, RegisteredRun, Registry};
-use crate::roles::environments;
 use crate::segment::control::RunState;
 use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
@@ -251,7 +250,7 @@ fn describe(prepared: &Prepared, folder: &RunFolder) -> Description {
         // A reader may have another working directory.
         run_folder: folder.absolute().path().display().to_string(),
         environment: prepared.environment.id.clone(),
-        spaces: environments::spaces(&prepared.environment),
+        spaces: prepared.environment.spaces_in_words(),
         algorithm: prepared.algorithm().name().into(),
         fields: prepared.algorithm().schema().describe(),
         metrics: prepared.algorithm().metrics().iter().map(Into::into).collect(),

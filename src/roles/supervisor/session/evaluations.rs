@@ -4,7 +4,7 @@ use ipc_channel::TryRecvError;
 
 use super::super::weights::UnsavedBest;
 use super::Session;
-use crate::roles::evaluator::{EvaluationReport, episodes_cut_off};
+use crate::roles::evaluator::EvaluationReport;
 use crate::segment::processes::Role;
 use crate::telemetry::{Evaluation, StopReason};
 
@@ -40,9 +40,8 @@ impl Session {
     }
 
     fn tell_of_episodes_cut_off(&mut self, evaluation: &Evaluation) {
-        let limit_steps = self.config().evaluator.episode_limit_steps;
-        let own = self.prepared.evaluation_limit_steps;
-        if episodes_cut_off(&evaluation.lengths, own, limit_steps) > 0 {
+        if evaluation.cut_off > 0 {
+            let limit_steps = self.config().evaluator.episode_limit_steps;
             let cut = format!("an evaluated episode was not over before step {limit_steps} (evaluator.episode_limit_steps)");
             self.sinks.event_once(cut.clone(), &format!("{cut}: such episodes are cut off there, and count as far as they came"));
         }
