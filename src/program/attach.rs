@@ -54,12 +54,11 @@ impl Attach {
     }
 }
 
-/// The registry with the record at `path`, whichever this process would use itself, and the process id in the record.
+/// The registry that the record at `path` names, whichever this process would use itself, and the process id in the record.
 fn announced_in(path: &Path) -> Result<(Registry, u32), anyhow::Error> {
-    let cannot_read = || format!("cannot read {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(cannot_read)?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let record: RegisteredRun = serde_json::from_str(&text).with_context(|| format!("{} is no record of a run", path.display()))?;
-    let file = path.canonicalize().with_context(cannot_read)?;
-    let folder = file.parent().expect("a file lies in a folder");
-    Ok((Registry::open_at(folder.to_path_buf())?, record.identity.supervisor_pid))
+    // The original lies beside its socket, though the file may be a copy.
+    let folder = record.socket.parent().unwrap_or(Path::new("")).to_path_buf();
+    Ok((Registry::open_at(folder)?, record.identity.supervisor_pid))
 }

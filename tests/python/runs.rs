@@ -154,13 +154,13 @@ fn episodes_that_never_end_are_cut_off_where_they_are_evaluated() {
     for id in ["environment.id=python:faulty:Faulty", "environment.id=python:faulty:Endless"] {
         let mut run = start_faulty("never end", "", &[&evaluated[..], &[id]].concat());
         run.wait_for_log(
-            "an evaluated episode was not over before step 50 (evaluator.episode_limit_steps): such episodes are cut off there",
+            "an evaluated episode was not over after step 50 (evaluator.episode_limit_steps): such episodes are cut off there",
         );
         run.wait_for_evaluations("a confirmation", |lines| lines.len() > 1);
         run.end_by(Signal::SIGINT);
         let evaluations = run.lines("evaluations.jsonl");
         assert!(evaluations.len() > 1 && evaluations.iter().all(|line| line["return_mean"] == 50.0), "{id}: {evaluations:?}");
-        assert_eq!(run.log().matches("was not over before step").count(), 1, "{id}");
+        assert_eq!(run.log().matches("was not over after step").count(), 1, "{id}");
     }
 }
 
@@ -175,7 +175,7 @@ fn an_evaluated_episode_is_cut_off_unless_the_environment_that_it_is_played_in_e
         let mut run = start(&[&task[..], &limit].concat());
         run.wait_for_evaluations("an evaluation", |lines| !lines.is_empty());
         run.end_by(Signal::SIGINT);
-        assert_eq!(run.log().contains("was not over before step 50"), is_cut_off, "{evaluated}: {}", run.log());
+        assert_eq!(run.log().contains("was not over after step 50"), is_cut_off, "{evaluated}: {}", run.log());
     }
 }
 
@@ -444,7 +444,7 @@ fn a_run_is_played_in_the_folder_to_which_its_project_was_moved() {
     std::fs::write(before.join("my_task.py"), task(2)).unwrap();
     let python_path = format!("environment.python_path={}", before.display());
     let mut run = start(&["environment.id=python:my_task:Task", &python_path, "evaluator.enabled=false"]);
-    run.wait_for("the first updates", |line| number(line, "updates") > 20);
+    run.wait_for_updates(20);
     run.end_by(Signal::SIGINT);
     std::fs::rename(&before, &after).unwrap();
     let play = |folder: &Path| {

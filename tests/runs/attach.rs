@@ -149,10 +149,12 @@ fn a_run_can_be_named_by_its_record_instead_of_its_process_id() {
     let record = run.folder.path().join(format!("shoal/{}.json", run.pid()));
     let attached = attach(&run, &["--config", record.to_str().unwrap()]);
     run.wait_for("the attached actor", |line| number(line, "attached") == 1);
-    // As from a job of cron, for which the variable leads elsewhere.
+    // A copy, and as from a job of cron, for which the variable leads elsewhere.
     let elsewhere = tempfile::tempdir().unwrap();
+    let copy = elsewhere.path().join("run.json");
+    std::fs::copy(&record, &copy).unwrap();
     let mut from_elsewhere = run.program("attach");
-    from_elsewhere.arg("--config").arg(&record).env("XDG_RUNTIME_DIR", elsewhere.path());
+    from_elsewhere.arg("--config").arg(&copy).env("XDG_RUNTIME_DIR", elsewhere.path());
     let from_elsewhere = from_elsewhere.stderr(Stdio::piped()).spawn().unwrap();
     run.wait_for("the actor from elsewhere", |line| number(line, "attached") == 2);
     run.signal(Signal::SIGTERM);

@@ -293,7 +293,7 @@ fn a_checkpoint_of_another_run_is_refused() {
 #[test]
 fn a_checkpoint_may_be_named_as_inspect_lists_it() {
     let mut run = start(&["run.stop_env_steps=1000", "checkpoint.interval_s=600"]);
-    assert!(run.wait().success(), "{}", run.output());
+    run.succeed();
     let name = run.checkpoints()[0].file_name().unwrap().to_str().unwrap().to_owned();
     let plan = run.command_to("resume", &["--check", "--from", &name, "--set", "run.stop_env_steps=2000"]).output().unwrap();
     assert!(plan.status.success() && said(&plan).contains("goes on from checkpoint"), "{}", said(&plan));

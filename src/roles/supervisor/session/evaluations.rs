@@ -42,7 +42,7 @@ impl Session {
     fn tell_of_episodes_cut_off(&mut self, evaluation: &Evaluation) {
         if evaluation.cut_off > 0 {
             let limit_steps = self.config().evaluator.episode_limit_steps;
-            let cut = format!("an evaluated episode was not over before step {limit_steps} (evaluator.episode_limit_steps)");
+            let cut = format!("an evaluated episode was not over after step {limit_steps} (evaluator.episode_limit_steps)");
             self.sinks.event_once(cut.clone(), &format!("{cut}: such episodes are cut off there, and count as far as they came"));
         }
     }
