@@ -1,8 +1,10 @@
-//! One evaluation: the returns of some episodes under frozen parameters, and what they say statistically.
+//! Evaluations: the returns of some episodes under frozen parameters, what they say statistically, and how they are told.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::statistics::Statistics as _;
+
+use crate::readable::{score, short};
 
 /// Why episodes were played, which decides what their mean may be used for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +119,74 @@ impl ReturnStatistics {
 fn half_width(count: usize, std: f64, error: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - error);
     Some(t * std / (count as f64).sqrt())
+}
+
+/// Weights and the figures of their evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EvaluatedWeights {
+    /// Version of the parameters.
+    pub version: u64,
+    /// Environment steps that the parameters had seen.
+    pub env_steps: u64,
+    /// Why the episodes were played.
+    pub kind: EvaluationKind,
+    /// Figures of the episodes.
+    #[serde(flatten)]
+    pub statistics: ReturnStatistics,
+}
+
+impl From<&Evaluation> for EvaluatedWeights {
+    fn from(evaluation: &Evaluation) -> Self {
+        let Evaluation { version, env_steps, kind, .. } = *evaluation;
+        Self { version, env_steps, kind, statistics: evaluation.statistics() }
+    }
+}
+
+impl EvaluatedWeights {
+    /// The version and the environment steps, which tell the weights from others of their run: versions come again where a run goes on
+    /// from an older state.
+    pub fn version_and_steps(self) -> (u64, u64) {
+        (self.version, self.env_steps)
+    }
+
+    /// For instance `486.1 over 100 fresh episodes`.
+    pub(super) fn score(&self) -> Option<String> {
+        let fresh = if self.kind == EvaluationKind::Confirmation { "fresh " } else { "" };
+        Some(format!("{} over {} {fresh}episodes", score(self.statistics.return_mean?), self.statistics.episodes))
+    }
+
+    /// Whether the confidence interval of these weights lies below that of the `best`.
+    pub(super) fn is_clearly_worse_than(&self, best: &Self) -> bool {
+        self.statistics.ci95_high.zip(best.statistics.ci95_low).is_some_and(|(high, low)| high < low)
+    }
+
+    /// The score with its confidence interval, and which weights it is about.
+    pub(super) fn describe(&self) -> Option<String> {
+        let interval = match (self.statistics.ci95_low, self.statistics.ci95_high) {
+            (Some(low), Some(high)) => format!(" (95 % interval {} to {})", score(low), score(high)),
+            _ => String::new(),
+        };
+        Some(format!("{}{interval}, version {}, {} steps", self.score()?, self.version, short(self.env_steps as f64)))
+    }
+}
+
+/// How many evaluations a run had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvaluationCounts {
+    /// Evaluations of the newest weights, again and again.
+    #[serde(rename = "evaluations")]
+    pub routine: u64,
+    /// Evaluations of weights that a routine evaluation had proposed.
+    pub confirmations: u64,
+}
+
+impl EvaluationCounts {
+    pub(super) fn count(&mut self, kind: EvaluationKind) {
+        match kind {
+            EvaluationKind::Routine => self.routine += 1,
+            EvaluationKind::Confirmation => self.confirmations += 1,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod bottleneck;
 pub mod evaluation;
 mod goal;
 mod reached; // how far a run has come, and what has to change for it to go on
+mod stop_reason; // why a run stopped
 mod summary; // the closing report
 
 // Files.
@@ -45,7 +46,7 @@ pub use by_kind::ByKind;
 pub(crate) use console::is_capable;
 pub use console::{Abilities, Console};
 pub use error::TelemetryError;
-pub use evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
+pub use evaluation::{EvaluatedWeights, Evaluation, EvaluationCounts, EvaluationKind, ReturnStatistics};
 pub use goal::{Attempts, GoalOutcome, proven_return};
 pub(crate) use gpus::Gpus;
 pub use inserted::{Inserted, InsertedByProcess};
@@ -58,7 +59,8 @@ pub use run_folder::{CHARTS, FolderSettings, LATEST, RunFolder, folders_of, is_o
 pub use run_record::{Finished, RunRecord};
 pub use sinks::{SinkSettings, Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
-pub use summary::{EvaluatedWeights, EvaluationCounts, StopReason, Summary};
+pub use stop_reason::StopReason;
+pub use summary::Summary;
 pub use table::Table;
 pub use videos::{Video, videos_in};
 

@@ -11,15 +11,11 @@ use serde_json::Value;
 
 use super::TelemetryError;
 use super::reached::Reached;
+use super::stop_reason::{GAVE_UP, TERMINATED};
 use crate::machine::cores;
 use crate::machine::software::VERSION;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, segment_name_prefix, system};
-
-/// How the reason begins of a run that gave up.
-pub(super) const GAVE_UP: &str = "gave up: ";
-/// The reason of a run that a signal ended which says nothing of it.
-pub(super) const TERMINATED: &str = "terminated";
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -14,13 +14,15 @@ use serde::Serialize;
 
 use super::append::AppendFile;
 use super::bottleneck::{Context, Judged};
+use super::evaluation::EvaluatedWeights;
 use super::goal::Goal;
 use super::invocation::Invocation;
 use super::jsonl::{EvaluationLine, JsonLines};
 use super::mean_rates::MeanRates;
 use super::reached::Reached;
 use super::run_record::Finished;
-use super::summary::{EvaluatedWeights, StopReason, Summary};
+use super::stop_reason::StopReason;
+use super::summary::Summary;
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;

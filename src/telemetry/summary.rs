@@ -4,139 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 use indicatif::BinaryBytes;
-use nix::sys::signal::Signal;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Serialize;
 
 use super::bottleneck::Diagnosis;
-use super::evaluation::{Evaluation, EvaluationKind, ReturnStatistics};
+use super::evaluation::{EvaluatedWeights, EvaluationCounts};
 use super::goal::GoalOutcome;
-use super::run_record::{GAVE_UP, TERMINATED};
+use super::stop_reason::StopReason;
 use super::{ByKind, InsertedByProcess, share};
 use crate::readable::{clock, counted, grouped, headline_and_details, percent, score, short};
 use crate::shell::word;
-
-/// Why a run stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StopReason {
-    /// An evaluation reached `run.stop_eval_return`, and fresh episodes with the same weights confirmed it.
-    Solved,
-    /// `run.stop_env_steps` were taken.
-    StepLimit,
-    /// `run.stop_wall_s` passed.
-    TimeLimit,
-    /// The user stopped it, by Ctrl+C.
-    Interrupted,
-    /// SIGTERM ended it, or the hangup of its terminal: so end a machine, a service and a job, which says nothing of the run.
-    Terminated,
-    /// Too many processes of the run died. The reason is a line, and below it what explains it, such as a traceback.
-    GaveUp(String),
-    /// Training has diverged: what was learned last is nothing to go on from. The reason is a line that says where.
-    Failed(String),
-    /// The content of the memory is known to be wrong, for this reason. A complete checkpoint, if there is one, was
-    /// written before, and the run can go on from it.
-    Poisoned(String),
-}
-
-impl StopReason {
-    /// Why a run stops that the signal of this number ends.
-    pub fn of_signal(number: u32) -> Self {
-        if number == Signal::SIGINT as u32 { Self::Interrupted } else { Self::Terminated }
-    }
-
-    /// Whether something went wrong, so that the run stopped before it should have.
-    pub fn is_failure(&self) -> bool {
-        matches!(self, Self::GaveUp(_) | Self::Failed(_) | Self::Poisoned(_))
-    }
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Solved => formatter.write_str("solved"),
-            Self::StepLimit => formatter.write_str("step limit"),
-            Self::TimeLimit => formatter.write_str("time limit"),
-            Self::Interrupted => formatter.write_str("interrupted"),
-            Self::Terminated => formatter.write_str(TERMINATED),
-            // A run that stopped for either reason may go on from a checkpoint.
-            Self::GaveUp(why) | Self::Poisoned(why) => write!(formatter, "{GAVE_UP}{why}"),
-            Self::Failed(why) => write!(formatter, "failed: {why}"),
-        }
-    }
-}
-
-impl Serialize for StopReason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// Weights and the figures of their evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct EvaluatedWeights {
-    /// Version of the parameters.
-    pub version: u64,
-    /// Environment steps that the parameters had seen.
-    pub env_steps: u64,
-    /// Why the episodes were played.
-    pub kind: EvaluationKind,
-    /// Figures of the episodes.
-    #[serde(flatten)]
-    pub statistics: ReturnStatistics,
-}
-
-impl From<&Evaluation> for EvaluatedWeights {
-    fn from(evaluation: &Evaluation) -> Self {
-        let Evaluation { version, env_steps, kind, .. } = *evaluation;
-        Self { version, env_steps, kind, statistics: evaluation.statistics() }
-    }
-}
-
-impl EvaluatedWeights {
-    /// The version and the environment steps, which tell the weights from others of their run: versions come again where a run goes on
-    /// from an older state.
-    pub fn version_and_steps(self) -> (u64, u64) {
-        (self.version, self.env_steps)
-    }
-
-    /// For instance `486.1 over 100 fresh episodes`.
-    fn score(&self) -> Option<String> {
-        let fresh = if self.kind == EvaluationKind::Confirmation { "fresh " } else { "" };
-        Some(format!("{} over {} {fresh}episodes", score(self.statistics.return_mean?), self.statistics.episodes))
-    }
-
-    /// Whether the confidence interval of these weights lies below that of the `best`.
-    fn is_clearly_worse_than(&self, best: &Self) -> bool {
-        self.statistics.ci95_high.zip(best.statistics.ci95_low).is_some_and(|(high, low)| high < low)
-    }
-
-    /// The score with its confidence interval, and which weights it is about.
-    fn describe(&self) -> Option<String> {
-        let interval = match (self.statistics.ci95_low, self.statistics.ci95_high) {
-            (Some(low), Some(high)) => format!(" (95 % interval {} to {})", score(low), score(high)),
-            _ => String::new(),
-        };
-        Some(format!("{}{interval}, version {}, {} steps", self.score()?, self.version, short(self.env_steps as f64)))
-    }
-}
-
-/// How many evaluations a run had.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EvaluationCounts {
-    /// Evaluations of the newest weights, again and again.
-    #[serde(rename = "evaluations")]
-    pub routine: u64,
-    /// Evaluations of weights that a routine evaluation had proposed.
-    pub confirmations: u64,
-}
-
-impl EvaluationCounts {
-    pub(super) fn count(&mut self, kind: EvaluationKind) {
-        match kind {
-            EvaluationKind::Routine => self.routine += 1,
-            EvaluationKind::Confirmation => self.confirmations += 1,
-        }
-    }
-}
 
 /// A finished run in a few lines (`Display`) or as an object in `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
