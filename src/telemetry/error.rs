@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::run_folder::{LATEST, RECORD};
+use super::folders::LATEST;
+use super::run_folder::RECORD;
 use crate::shell::word;
 
 /// A failure of a run folder or of one of its files.

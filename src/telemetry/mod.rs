@@ -23,6 +23,7 @@ mod summary; // the closing report
 // Files.
 mod append; // a file that only grows by whole records
 pub mod event_file;
+mod folders; // of all runs
 pub mod hyper_parameters;
 pub mod jsonl;
 mod run_folder;
@@ -47,6 +48,7 @@ pub(crate) use console::is_capable;
 pub use console::{Abilities, Console};
 pub use error::TelemetryError;
 pub use evaluation::{EvaluatedWeights, Evaluation, EvaluationCounts, EvaluationKind, ReturnStatistics};
+pub use folders::{LATEST, folders_of, is_of_seeds, plain_name, point_latest};
 pub use goal::{Attempts, GoalOutcome, proven_return};
 pub(crate) use gpus::Gpus;
 pub use inserted::{Inserted, InsertedByProcess};
@@ -55,7 +57,7 @@ pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use reached::Reached;
 pub use remembered::Remembered;
-pub use run_folder::{CHARTS, FolderSettings, LATEST, RunFolder, folders_of, is_of_seeds, plain_name, point_latest};
+pub use run_folder::{CHARTS, FolderSettings, RunFolder};
 pub use run_record::{Finished, RunRecord};
 pub use sinks::{SinkSettings, Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
