@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::end::Code;
-use super::train;
+use super::training;
 use crate::catalogue::Catalogue;
 use crate::roles::supervisor::Resumption;
 use crate::run_name::RunName;
@@ -30,6 +30,6 @@ impl Adopt {
         let console = Console::stderr()?;
         let resumption = Resumption::adopt(&self.run, &|text| console.print(text))?;
         let loaded = resumption.load(&self.overrides)?;
-        train::start(loaded, &[], catalogue, console, self.check, Some(resumption))
+        training::start(loaded, &[], catalogue, console, self.check, Some(resumption))
     }
 }

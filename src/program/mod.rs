@@ -29,12 +29,12 @@ mod end;
 mod evaluate;
 mod inspect;
 mod parse;
-mod preset;
 mod print;
 mod resume;
 mod seeds;
 mod single;
 mod train;
+mod training;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ struct Arguments {
 // What a command does is said by the documentation of its arguments; a doc comment here would replace it in the help.
 #[derive(Subcommand)]
 enum Command {
-    Train(preset::TrainPreset),
+    Train(train::TrainCommand),
     Resume(resume::ResumeRun),
     Adopt(adopt::Adopt),
     Attach(attach::Attach),

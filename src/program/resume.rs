@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::end::Code;
-use super::train;
+use super::training;
 use crate::catalogue::Catalogue;
 use crate::roles::supervisor::{Resumption, SupervisorError};
 use crate::telemetry::Console;
@@ -33,6 +33,6 @@ impl ResumeRun {
         let console = Console::stderr()?;
         let resumption = Resumption::find(&self.run, self.from.as_deref(), &|text| console.print(text)).map_err(SupervisorError::from)?;
         let loaded = resumption.load(&self.overrides)?;
-        train::start(loaded, &[], catalogue, console, self.check, Some(resumption))
+        training::start(loaded, &[], catalogue, console, self.check, Some(resumption))
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::end::{Code, end};
-use super::train::{Begins, Train};
+use super::training::{Begins, Train};
 use super::{adopt, doctor, parse, resume};
 use crate::catalogue::Catalogue;
 use crate::machine::software::VERSION;
