@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::watch::{Kill, KillCause, is_readable, work_counted};
+use super::death::{Kill, KillCause};
+use super::watch::{is_readable, work_counted};
 use crate::rendezvous::handshake::Refusal;
 use crate::rendezvous::listener::ReservedSlot;
 use crate::rendezvous::{Joined, Knock, Listener, Visitor};

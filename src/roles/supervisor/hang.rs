@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rustix::fs::MemfdFlags;
 
-use super::watch::{KillCause, Watched};
+use super::death::KillCause;
+use super::watch::Watched;
 use crate::roles::environments::STARTING_PATIENCE;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
@@ -190,8 +191,8 @@ mod tests {
 
     use nix::unistd::Pid;
 
-    use super::super::slots::PlannedProcess;
-    use super::super::watch::{ActorSetting, Kill};
+    use super::super::death::Kill;
+    use super::super::slots::{ActorSetting, PlannedProcess};
     use super::*;
 
     fn hang(role: Role, silent_ms: u64) -> Hang {

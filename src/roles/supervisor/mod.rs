@@ -24,6 +24,7 @@ mod windows;
 
 // Watching.
 mod binding; // whether bound processes are better left to the kernel by now
+mod death; // how a process ended, and how that is told
 mod hang; // a process that gives no sign of life
 mod leaving; // processes that do not leave at the end of a run
 mod standstill; // a run in which nothing advances, although every process gives signs of life

@@ -32,6 +32,15 @@ impl PlannedProcess {
     }
 }
 
+/// How many actors there are, and how many environments each has, as an actor knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ActorSetting {
+    /// Number of actors.
+    pub(super) actors: usize,
+    /// Environments of each actor.
+    pub(super) environments: usize,
+}
+
 /// How many processes of each kind there are at most. Slots come in this order: actors, attached actors, learners,
 /// evaluator, visualizer; the first two have staging areas.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Watching processes: who died, how, and when its replacement starts.
+//! Watching processes: who died, and when its replacement starts.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -10,15 +10,13 @@ use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::WaitOptions;
 
-use super::child::{DIVERGED_EXIT_CODE, ERROR_EXIT_CODE};
+use super::death::{Death, Ending, Kill, KillCause};
 use super::hang::{Hang, StackFile, Unwatched};
-use super::slots::PlannedProcess;
-use crate::readable::headline_and_details;
+use super::slots::{ActorSetting, PlannedProcess};
 use crate::roles::run::LEAVING_PATIENCE;
 use crate::segment::counters::Counter;
 use crate::segment::pidfd::Pidfd;
 use crate::segment::processes::{ProcessSlot, Role};
-use crate::segment::system::PANIC_EXIT_CODE;
 
 /// Longest wait before a replacement.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
@@ -26,8 +24,6 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 const START_PAUSE: Duration = Duration::from_secs(1);
 /// If a process lived this long, its failure counts as one for a new reason.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
-/// How long a process that was killed may take to be gone.
-const DYING_PATIENCE: Duration = Duration::from_secs(10);
 /// Updates of a learner, or steps of each environment of an actor, that lie beyond a start: a process that has come so
 /// far can work, so that its failure counts as one for a new reason as well.
 const PROGRESS_FROM: u64 = 200;
@@ -74,153 +70,6 @@ pub(super) struct Living {
     /// The supervisor's kill of the process, if it has killed it.
     pub(super) killed: Option<Kill>,
     started: Instant,
-}
-
-/// How many actors there are, and how many environments each has, as an actor knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ActorSetting {
-    /// Number of actors.
-    pub(super) actors: usize,
-    /// Environments of each actor.
-    pub(super) environments: usize,
-}
-
-/// Why the supervisor killed a process.
-pub(super) enum KillCause {
-    /// It gave no sign of life.
-    Hang(Hang),
-    /// It was asked to leave, and had not left in time.
-    Late,
-    /// It stood still inside an operation on the replay, and a repair cannot wait for it.
-    Stuck,
-}
-
-impl KillCause {
-    /// For people: how the process ended, which had nothing left to do but close its environments if it `was_closing`.
-    pub(super) fn describe(&self, was_closing: bool) -> String {
-        match self {
-            Self::Hang(hang) => hang.describe(),
-            Self::Late if was_closing => "did not close its environments in time and was killed".into(),
-            Self::Late => "did not leave in time and was killed".into(),
-            Self::Stuck => "stood still in the middle of an operation and was killed".into(),
-        }
-    }
-}
-
-/// A kill by the supervisor.
-pub(super) struct Kill {
-    /// Why.
-    pub(super) cause: KillCause,
-    at: Instant,
-}
-
-impl Kill {
-    /// A kill at this moment.
-    pub(super) fn now(cause: KillCause) -> Self {
-        Self { cause, at: Instant::now() }
-    }
-
-    /// How long whoever was killed may still take to be gone. One that takes longer waits in the kernel, for a device or a disk. It does
-    /// nothing of its own any more, so nobody need wait for it.
-    pub(super) fn patience_left(&self, now: Instant) -> Duration {
-        (self.at + DYING_PATIENCE).saturating_duration_since(now)
-    }
-
-    /// Whether the `process` that was killed is still waited for: it has time left, or is gone and still to be seen off.
-    pub(super) fn waits_for(&self, process: &Pidfd, now: Instant) -> bool {
-        !self.patience_left(now).is_zero() || process.has_ended()
-    }
-}
-
-/// The end of a process, with all that is known of it.
-pub(super) struct Death {
-    /// How the process ended.
-    pub(super) ending: Ending,
-    /// Process id.
-    pub(super) pid: Pid,
-    /// The work that was counted in the slot before the process began.
-    pub(super) work_before: u64,
-    /// The setting of actors that the process was started for.
-    pub(super) setting: ActorSetting,
-    /// The process's Python stack, if it wrote one.
-    stack: String,
-    /// Why the supervisor killed the process, if that is how it ended.
-    killed: Option<KillCause>,
-}
-
-impl Death {
-    /// For people: a line, and below it what explains it. `last_words` are what the process itself left, and
-    /// `was_closing` is as for [`KillCause::describe`].
-    pub(super) fn describe(&self, last_words: &str, was_closing: bool) -> (String, String) {
-        let (headline, details) = headline_and_details(last_words);
-        match (&self.killed, self.ending) {
-            (Some(cause), _) => (cause.describe(was_closing), self.stack.clone()),
-            (None, Ending::Signal(_)) => (self.ending.describe(headline), self.stack.clone()),
-            (None, Ending::Exit(_)) => (self.ending.describe(headline), details.to_owned()),
-        }
-    }
-
-    /// Whether the process brought it about by itself, so that a replacement is likely to end alike.
-    pub(super) fn is_own_fault(&self) -> bool {
-        matches!(self.killed, Some(KillCause::Hang(_))) || self.ending.is_own_fault()
-    }
-
-    /// Whether the process was killed because it had not left in time.
-    pub(super) fn was_late(&self) -> bool {
-        matches!(self.killed, Some(KillCause::Late))
-    }
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// The process returned this code.
-    Exit(i32),
-    /// The signal with this number killed the process. It may have no name, as real-time signals have none.
-    Signal(i32),
-}
-
-impl Ending {
-    /// Whether the process left of its own will.
-    pub(super) fn is_orderly(self) -> bool {
-        self == Self::Exit(0)
-    }
-
-    /// Whether the process brought its end about by itself: by an exit code, or by a signal that a crash raises and
-    /// nobody sends.
-    pub(super) fn is_own_fault(self) -> bool {
-        use Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
-        match self {
-            Self::Exit(code) => code != 0,
-            Self::Signal(_) => matches!(self.signal(), Some(SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGSEGV | SIGSYS | SIGTRAP)),
-        }
-    }
-
-    /// Whether the process ended because training has diverged.
-    pub(super) fn is_divergence(self) -> bool {
-        self == Self::Exit(DIVERGED_EXIT_CODE)
-    }
-
-    /// The signal that killed the process, if it has a name.
-    pub(super) fn signal(self) -> Option<Signal> {
-        match self {
-            Self::Exit(_) => None,
-            Self::Signal(number) => Signal::try_from(number).ok(),
-        }
-    }
-
-    /// For people, with the first line of what the process last said.
-    pub(super) fn describe(self, headline: &str) -> String {
-        match self {
-            Self::Signal(number) => match self.signal() {
-                Some(Signal::SIGKILL) => "was killed by SIGKILL (somebody's `kill -9`, or the kernel when memory ran out)".into(),
-                Some(signal) => format!("was killed by {signal}"),
-                None => format!("was killed by signal {number}"),
-            },
-            Self::Exit(PANIC_EXIT_CODE | ERROR_EXIT_CODE | DIVERGED_EXIT_CODE) if !headline.is_empty() => format!("failed: {headline}"),
-            Self::Exit(code) => format!("exited with code {code}"),
-        }
-    }
 }
 
 /// The descriptor of a child that has just been forked. If there is none, the child is killed, since nobody could
@@ -443,18 +292,23 @@ pub(super) fn is_readable(descriptor: &impl AsFd) -> bool {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use super::super::death::DYING_PATIENCE;
     use super::*;
+
+    fn actor() -> Watched {
+        Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() })
+    }
 
     #[test]
     fn the_wait_before_a_replacement_doubles_up_to_its_limit() {
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         let waits: Vec<u64> = (0..8).map(|_| watched.schedule_restart(false).as_secs()).collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 30, 30]);
     }
 
     #[test]
     fn only_what_a_process_brought_about_itself_counts_as_its_failures_in_a_row() {
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         let [killed, crashed] = [Signal::SIGKILL, Signal::SIGSEGV].map(|signal| Ending::Signal(signal as i32));
         let endings = [Ending::Exit(1), killed, Ending::Exit(0), crashed, Ending::Exit(1)];
         let failures = endings.map(|ending| {
@@ -476,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_failure_after_progress_begins_a_new_row() {
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         let failures = [false, false, true, true, false].map(|has_made_progress| {
             if has_made_progress {
                 watched.forgive();
@@ -490,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_process_that_was_asked_to_leave_has_more_time_after_a_pause_in_which_nobody_looked() {
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         watched.put_off_dismissal(LEAVING_PATIENCE);
         assert!(!watched.is_dismissed());
         // Its input ends with this test.
@@ -509,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_run_waits_for_a_process_until_it_is_reaped_or_was_killed_in_vain() {
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         // Its input ends with this test.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
@@ -527,16 +381,9 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_names_its_cause() {
-        assert_eq!(Ending::Exit(1).describe("the environment is gone"), "failed: the environment is gone");
-        assert_eq!(Ending::Exit(7).describe("anything"), "exited with code 7");
-        assert_eq!(Ending::Signal(Signal::SIGSEGV as i32).describe(""), "was killed by SIGSEGV");
-    }
-
-    #[test]
     fn a_death_by_a_real_time_signal_is_noticed() {
         let mut child = Command::new("sh").args(["-c", "kill -34 $$"]).spawn().unwrap();
-        let mut watched = Watched::new(PlannedProcess { slot: 0, role: Role::Actor, number: 0, cores: Vec::new() });
+        let mut watched = actor();
         watched.started(Pid::from_raw(child.id() as i32), None, ActorSetting { actors: 1, environments: 1 }, 0).unwrap();
         assert!(watched.living.as_ref().unwrap().process.ends_within(Duration::from_secs(60)));
         let ending = watched.reap().expect("it has ended").ending;

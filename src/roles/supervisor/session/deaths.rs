@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use super::super::death::{Death, KillCause};
 use super::super::leaving::is_evaluation_wanted;
 use super::super::slots::PlannedProcess;
-use super::super::watch::{Death, KillCause, STABLE_AFTER, has_made_progress, work_counted};
+use super::super::watch::{STABLE_AFTER, has_made_progress, work_counted};
 use super::words::{loss, loss_at_end, why_evaluation_was_late, with_details, work_done};
 use super::{Session, SupervisorError};
 use crate::readable::counted;

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
+use super::super::death::KillCause;
 use super::super::hang::{LookClock, silence};
 use super::super::leaving::Leaving;
-use super::super::watch::{KillCause, Watched};
+use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
 use crate::roles::visualizer;

@@ -173,8 +173,7 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::*;
-    use crate::roles::supervisor::slots::PlannedProcess;
-    use crate::roles::supervisor::watch::ActorSetting;
+    use crate::roles::supervisor::slots::{ActorSetting, PlannedProcess};
     use crate::segment::SegmentSizes;
     use crate::segment::counters::Counter;
 
