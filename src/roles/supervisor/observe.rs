@@ -150,32 +150,62 @@ impl Observer {
         self.drain_rings(segment);
         self.core_times.read(segment);
         let control = segment.control();
-        let total = |counter| segment.processes().total(counter);
-        let inserted = control.inserted().load(Ordering::Relaxed);
-        let env_steps = control.env_steps().load(Ordering::Relaxed);
         let wall_s = self.wall_s();
+        let counted = self.counted(segment, config);
+        let env_steps = counted.env_steps;
         let processor_s = self.core_times.processor_s();
         let effort = Effort {
             processor_s,
             machine_time: MachineTime::now() - self.machine_time_before,
-            products: total(Counter::Products).saturating_sub(self.earlier_products),
+            products: segment.processes().total(Counter::Products).saturating_sub(self.earlier_products),
         };
-        let updates = control.updates().load(Ordering::Relaxed);
         let (training_s, effort_in_training) = self.in_training(control.run_state(), env_steps, wall_s, effort);
         let training = self.training_score();
         control.scores().publish(&Scores { training, evaluation: self.evaluation });
-        let capacity = segment.layout().sizes().capacity as u64;
         let gpus = self.gpus.total();
         let learning_rate = learning_rate(config, env_steps, View::load(control.membership()).doublings);
         let mut now = Snapshot {
             wall_s,
             training_s,
             earlier_training_s: self.earlier_training_s,
-            env_steps,
             stop_env_steps: config.run.stop_env_steps,
             stop_wall_s: config.run.stop_wall_s,
+            env_steps_per_s_of_learning: self.pace_of_learning(env_steps, counted.updates, wall_s),
+            train_return_mean: training.map(|training| training.return_mean),
+            train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
+            stop_eval_return: config.run.stop_eval_return,
+            epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
+            beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
+            learning_rate,
+            policy_learning_rate: config.algorithm.policy_learning_rate.map(|rate| rate * (learning_rate / config.learning_rate())),
+            actor_time: self.actor_time(segment),
+            learner_time: self.learner_time(segment),
+            evaluator_processor_s: processor_s.evaluator,
+            visualizer_processor_s: processor_s.visualizer,
+            supervisor_processor_s: processor_s.supervisor,
+            effort,
+            effort_in_training,
+            restarts,
+            gpu_busy_share: gpus.map(|load| load.busy_share),
+            gpu_memory_bytes: gpus.map(|load| load.memory_bytes),
+            metrics: self.metrics.into(),
+            ..counted
+        };
+        self.count_processes(segment, &mut now);
+        self.last = now.with_rates_since(&self.last);
+        self.last.clone()
+    }
+
+    /// The last snapshot with what the segment counts now.
+    fn counted(&self, segment: &Segment, config: &Config) -> Snapshot {
+        let control = segment.control();
+        let total = |counter| segment.processes().total(counter);
+        let inserted = control.inserted().load(Ordering::Relaxed);
+        let capacity = segment.layout().sizes().capacity as u64;
+        Snapshot {
+            env_steps: control.env_steps().load(Ordering::Relaxed),
             episodes: total(Counter::Episodes),
-            updates,
+            updates: control.updates().load(Ordering::Relaxed),
             inserted,
             sampled: control.sampled().load(Ordering::Relaxed),
             learned: total(Counter::Learned),
@@ -185,35 +215,13 @@ impl Observer {
             replayed_fragments: total(Counter::ReplayedRows),
             replay_size: inserted.min(capacity),
             replay_capacity: capacity,
-            env_steps_per_s_of_learning: self.pace_of_learning(env_steps, updates, wall_s),
-            train_return_mean: training.map(|training| training.return_mean),
-            train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
-            stop_eval_return: config.run.stop_eval_return,
-            epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
-            beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
-            learning_rate,
-            policy_learning_rate: config.algorithm.policy_learning_rate.map(|rate| rate * (learning_rate / config.learning_rate())),
             parameter_version: segment.parameter_board().version(),
             policy_lag_mean: segment.processes().mean_policy_lag().unwrap_or(0.0),
             policy_lag_max: segment.processes().largest_policy_lag(),
-            actor_time: self.actor_time(segment),
-            learner_time: self.learner_time(segment),
-            evaluator_processor_s: processor_s.evaluator,
-            visualizer_processor_s: processor_s.visualizer,
-            supervisor_processor_s: processor_s.supervisor,
-            effort,
-            effort_in_training,
             products_peak_per_s: control.products_peak_per_s().load(Ordering::Relaxed),
-            restarts,
-            gpu_busy_share: gpus.map(|load| load.busy_share),
-            gpu_memory_bytes: gpus.map(|load| load.memory_bytes),
-            metrics: self.metrics.into(),
             inserted_by_process: inserted_by_process(segment),
             ..self.last.clone()
-        };
-        self.count_processes(segment, &mut now);
-        self.last = now.with_rates_since(&self.last);
-        self.last.clone()
+        }
     }
 
     /// Seconds and effort from the last look before the first step until now, or until the run was told to end.
@@ -249,10 +257,11 @@ impl Observer {
 
     /// What actors spent their time on.
     fn actor_time(&self, segment: &Segment) -> ActorTime {
+        let spent = |counter| seconds(segment.processes().total(counter));
         ActorTime {
-            environment_s: seconds(segment.processes().total(Counter::EnvironmentNs)),
-            inference_s: seconds(segment.processes().total(Counter::InferenceNs)),
-            insert_s: seconds(segment.processes().total(Counter::InsertNs)),
+            environment_s: spent(Counter::EnvironmentNs),
+            inference_s: spent(Counter::InferenceNs),
+            insert_s: spent(Counter::InsertNs),
             limiter_wait_s: seconds(waited(segment, |role| role != Some(Role::Learner))),
             processor_s: self.core_times.used.actors.running.as_secs_f64(),
             core_wait_s: self.core_times.used.actors.waiting.as_secs_f64(),
@@ -261,11 +270,12 @@ impl Observer {
 
     /// What learners spent their time on.
     fn learner_time(&self, segment: &Segment) -> LearnerTime {
+        let spent = |counter| seconds(segment.processes().total(counter));
         LearnerTime {
-            replay_s: seconds(segment.processes().total(Counter::ReplayNs)),
-            compute_s: seconds(segment.processes().total(Counter::ComputeNs)),
-            exchange_s: seconds(segment.processes().total(Counter::ExchangeNs)),
-            publish_s: seconds(segment.processes().total(Counter::PublishNs)),
+            replay_s: spent(Counter::ReplayNs),
+            compute_s: spent(Counter::ComputeNs),
+            exchange_s: spent(Counter::ExchangeNs),
+            publish_s: spent(Counter::PublishNs),
             limiter_wait_s: seconds(waited(segment, |role| role == Some(Role::Learner))),
             processor_s: self.core_times.used.learners.running.as_secs_f64(),
             core_wait_s: self.core_times.used.learners.waiting.as_secs_f64(),
