@@ -1,9 +1,17 @@
-//! What the supervisor remembers of a run, in its checkpoints.
+//! What the supervisor remembers of a run, and what else is in its checkpoints.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::Prepared;
+use crate::checkpoint::Content;
+use crate::config::Rows;
+use crate::config::schema::KeepReplay;
+use crate::replay::ZeroPriority;
+use crate::segment::Segment;
 use crate::telemetry::Remembered;
 
 /// The memory in a checkpoint's manifest.
@@ -20,18 +28,40 @@ pub(super) struct SupervisorRecord {
 }
 
 impl SupervisorRecord {
-    /// Environment steps after which the best weights were published, if there are any.
-    pub(super) fn best_env_steps(&self) -> Option<u64> {
-        self.remembered.best.map(|best| best.env_steps)
-    }
-
     /// The record as it will be after `late`, in the form that a checkpoint keeps; `trains` says whether the run
     /// goes on training meanwhile.
-    pub(super) fn after(&self, late: Duration, trains: bool) -> serde_json::Value {
+    pub(super) fn after(&self, late: Duration, trains: bool) -> Value {
         let late_s = late.as_secs_f64();
         let training_s = self.training_s + if trains { late_s } else { 0.0 };
         let later = Self { wall_s: self.wall_s + late_s, training_s, ..self.clone() };
         serde_json::to_value(later).expect("figures have a spelling in JSON")
+    }
+
+    /// What a checkpoint of a run that is not completed is made of, with the record as `memory` has it once the rest is written.
+    pub(super) fn content<'a>(
+        &self,
+        prepared: &Prepared,
+        segment: &'a Segment,
+        best_weights: &'a Path,
+        memory: &'a dyn Fn(Duration) -> Value,
+    ) -> Content<'a> {
+        let config = &prepared.loaded.config;
+        Content {
+            segment,
+            schema: prepared.algorithm().schema(),
+            // A fragment is taken by setting its priority to zero.
+            zero: match config.rows() {
+                Rows::Transitions => ZeroPriority::Unfinished,
+                Rows::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
+                Rows::Fragments => ZeroPriority::Taken,
+            },
+            incarnation: None,
+            with_replay: config.checkpoint.replay != KeepReplay::Never,
+            longest_rest: Duration::ZERO,
+            best_weights,
+            best_env_steps: self.remembered.best.map(|best| best.env_steps),
+            memory,
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::Prepared;
 use super::keeper::{Ended, Keeper};
 use super::record::SupervisorRecord;
-use super::session::checkpoint_content;
 use super::weights::remembered_in;
 use crate::checkpoint::{CheckpointError, Checkpoints, Content, RunCheckpoint};
 use crate::config::schema::AfterSupervisor;
@@ -187,7 +186,7 @@ impl Salvage<'_> {
         let restarts = serving.map(ProcessSlot::restarts).sum();
         let record = SupervisorRecord { wall_s, training_s: training_s(self.folder, wall_s), restarts, remembered };
         let later = |late| record.after(late, false);
-        let content = checkpoint_content(self.prepared, segment, &best_weights, record.best_env_steps(), &later);
+        let content = record.content(self.prepared, segment, &best_weights, &later);
         let with_replay = with_replay.unwrap_or(content.with_replay);
         let retention = (&config.checkpoint).into();
         let (path, _) = checkpoints.write(Content { with_replay, ..content }, retention)?;

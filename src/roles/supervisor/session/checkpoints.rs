@@ -1,21 +1,14 @@
 //! When a run has its checkpoints written, and what is said of them.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use super::super::Prepared;
 use super::super::checkpoint_writer::{Due, Failed, Written};
 use super::super::record::SupervisorRecord;
 use super::super::weights::ROOM_PATIENCE;
 use super::Session;
 use crate::checkpoint::Content;
-use crate::config::Rows;
 use crate::config::schema::KeepReplay;
-use crate::replay::ZeroPriority;
-use crate::segment::Segment;
 use crate::segment::control::RunState;
 use crate::segment::system;
 use crate::sync::Ordering;
@@ -83,7 +76,7 @@ impl Session {
         let record = SupervisorRecord { wall_s, training_s, restarts: self.restarts(), remembered };
         let best_weights = self.folder().best_weights();
         let later = |late| record.after(late, trains);
-        let content = checkpoint_content(&self.prepared, &self.segment, &best_weights, record.best_env_steps(), &later);
+        let content = record.content(&self.prepared, &self.segment, &best_weights, &later);
         self.checkpoints.begin(Content { incarnation, with_replay, longest_rest, ..content }, last)
     }
 
@@ -157,32 +150,5 @@ impl Session {
             Some(Ok(written)) => self.sinks.event(&written.to_string()),
             None => {}
         }
-    }
-}
-
-/// What a checkpoint of a run that is not completed is made of.
-pub(in super::super) fn checkpoint_content<'a>(
-    prepared: &Prepared,
-    segment: &'a Segment,
-    best_weights: &'a Path,
-    best_env_steps: Option<u64>,
-    memory: &'a dyn Fn(Duration) -> Value,
-) -> Content<'a> {
-    let config = &prepared.loaded.config;
-    Content {
-        segment,
-        schema: prepared.algorithm().schema(),
-        // A fragment is taken by setting its priority to zero.
-        zero: match config.rows() {
-            Rows::Transitions => ZeroPriority::Unfinished,
-            Rows::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
-            Rows::Fragments => ZeroPriority::Taken,
-        },
-        incarnation: None,
-        with_replay: config.checkpoint.replay != KeepReplay::Never,
-        longest_rest: Duration::ZERO,
-        best_weights,
-        best_env_steps,
-        memory,
     }
 }

@@ -11,8 +11,6 @@ mod upkeep;
 mod visitors;
 mod words;
 
-pub(super) use checkpoints::checkpoint_content;
-
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcReceiver;
