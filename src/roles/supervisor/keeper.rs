@@ -142,21 +142,11 @@ impl Keeper<'_> {
                 }
                 // The adopter died after it had taken over the run.
                 Wanted::By(_) if keeping.keeper() != Some(name) => return Ended::Adopted,
-                Wanted::By(_) => match self.put_back(&mut is_given_back) {
-                    Ok(()) => {
-                        control.set_run_state(RunState::Kept);
-                        attempts = Attempts::default();
-                        keeping.offer_again();
+                Wanted::By(_) => {
+                    if let Some(ended) = self.offer_again(&mut is_given_back, &mut attempts, stops_heeded) {
+                        return ended;
                     }
-                    Err(obstacle) => {
-                        let are_vain = attempts.are_vain_after(&obstacle, system::stops() != stops_heeded);
-                        let reason = obstacle.reason();
-                        if are_vain {
-                            return Ended::GivenUp(reason);
-                        }
-                        self.rest_after(attempts.failed, &reason);
-                    }
-                },
+                }
             }
         }
     }
@@ -188,6 +178,25 @@ impl Keeper<'_> {
                 None
             }
         }
+    }
+
+    /// Put back what a dead adopter left, and offer the run again. What stands in the way is tried again after a rest, and ends the run
+    /// once that is in vain. `stops_heeded` are the requests to stop that were heeded.
+    fn offer_again(&self, is_given_back: &mut bool, attempts: &mut Attempts, stops_heeded: u32) -> Option<Ended> {
+        let control = self.segment.control();
+        let Err(obstacle) = self.put_back(is_given_back) else {
+            control.set_run_state(RunState::Kept);
+            *attempts = Attempts::default();
+            control.keeping().offer_again();
+            return None;
+        };
+        let are_vain = attempts.are_vain_after(&obstacle, system::stops() != stops_heeded);
+        let reason = obstacle.reason();
+        if are_vain {
+            return Some(Ended::GivenUp(reason));
+        }
+        self.rest_after(attempts.failed, &reason);
+        None
     }
 
     /// Rest before the next attempt to put back what a dead adopter left, after so many `failures` in a row, the
