@@ -2,15 +2,14 @@
 //!
 //! JSON has no infinities and no NaN: such numbers are written as `null`.
 
-use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
+use super::readable_file::open_file;
 use super::{EvaluatedWeights, Evaluation, TelemetryError};
 
 /// More bytes than any line has.
@@ -42,24 +41,17 @@ impl JsonLines {
     }
 }
 
-/// Opens the file at `path`. `None` if it is no regular file: opening a pipe, say, must not wait for its other end.
-pub fn open(path: &Path) -> Option<File> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    file.metadata().ok().filter(Metadata::is_file)?;
-    Some(file)
-}
-
 /// The objects of type `T` in a file, in their order. Lines of another type are passed over; a file that cannot be read
 /// has none.
 pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T> {
-    let lines = open(path).map(|file| BufReader::new(file).lines());
+    let lines = open_file(path).map(|file| BufReader::new(file).lines());
     lines.into_iter().flatten().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok())
 }
 
 /// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object
 /// in its last `LONGEST_LINE_BYTES`.
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let mut file = open(path)?;
+    let mut file = open_file(path)?;
     let length_bytes = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
     let mut end = Vec::new();
