@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use proptest::prelude::*;
 use shoal::segment::control::RunState;
-use shoal::segment::{Layout, Region, Segment, SegmentError, segment_name_prefix, system};
+use shoal::segment::{Layout, Region, Segment, SegmentError, object, segment_name_prefix, system};
 use support::forked::{self, Run, Sizes, run};
 use support::object::{Object, path_of};
 use support::skipped;
@@ -245,11 +245,11 @@ fn only_the_creator_removes_the_name_and_only_when_it_lives_no_more() {
     drop(Segment::attach(&name).expect("a live segment"));
     drop(Segment::attach_read_only(&name).expect("a live segment"));
     assert!(path_of(&name).exists());
-    assert!(!system::remove_if_dead(&name), "a live run's segment was removed");
+    assert!(!object::remove_if_dead(&name), "a live run's segment was removed");
     assert!(path_of(&name).exists());
     drop(run);
     assert!(!path_of(&name).exists());
-    assert!(system::remove_if_dead(&name), "what does not exist is gone");
+    assert!(object::remove_if_dead(&name), "what does not exist is gone");
 }
 
 #[test]
@@ -275,10 +275,10 @@ fn a_dead_run_is_removed_once_the_last_process_that_shares_it_is_gone() {
     let line = String::from_utf8_lossy(&line[..length]).into_owned();
     let (name, orphan) = line.trim().split_once(' ').expect("a name and a process id");
     let orphan = nix::unistd::Pid::from_raw(orphan.parse().expect("a process id"));
-    let kept = !system::remove_if_dead(name) && path_of(name).exists();
+    let kept = !object::remove_if_dead(name) && path_of(name).exists();
     nix::sys::signal::kill(orphan, Signal::SIGKILL).expect("killing the orphan");
     assert!(kept, "an orphan still shares the segment");
-    forked::wait_until(|| system::remove_if_dead(name));
+    forked::wait_until(|| object::remove_if_dead(name));
     assert!(!path_of(name).exists());
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::registry::{Entry, Liveliness, RegisteredRun, Registry, read};
 use crate::segment::pidfd::has_exited;
-use crate::segment::{Segment, replay_name_prefix, segment_name_prefix, system};
+use crate::segment::{Segment, object, replay_name_prefix, segment_name_prefix};
 
 /// Anything younger may belong to a process that has not locked or announced it yet.
 const GRACE: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ impl Registry {
     /// Remove what a dead run left: its segment, socket and record. `false` when processes of it still live.
     pub fn clean(&self, entry: &Entry) -> bool {
         let RegisteredRun { identity, segment, .. } = &entry.record;
-        if entry.state == Liveliness::Running || is_named_as_ours(segment) && !system::remove_if_dead(segment) {
+        if entry.state == Liveliness::Running || is_named_as_ours(segment) && !object::remove_if_dead(segment) {
             return false;
         }
         let path = self.record_path(identity.supervisor_pid);
@@ -38,7 +38,7 @@ impl Registry {
         let cleaned = dead.into_iter().filter(|entry| self.clean(entry)).map(|entry| entry.record.segment);
         let mut removed: Vec<String> = cleaned.filter(|name| is_named_as_ours(name)).collect();
         let named = |name: &String| running.iter().any(|entry| entry.record.segment == *name);
-        removed.extend(orphans(&segment_name_prefix()).into_iter().filter(|name| !named(name) && system::remove_if_dead(name)));
+        removed.extend(orphans(&segment_name_prefix()).into_iter().filter(|name| !named(name) && object::remove_if_dead(name)));
         for path in self.strays() {
             let _ = fs::remove_file(path);
         }
@@ -62,7 +62,7 @@ impl Registry {
 /// Remove the shared replays of this user that no process uses any more, because all that did were killed. Returns
 /// their names.
 pub fn remove_dead_replays() -> Vec<String> {
-    orphans(&replay_name_prefix()).into_iter().filter(|name| system::remove_if_dead(name)).collect()
+    orphans(&replay_name_prefix()).into_iter().filter(|name| object::remove_if_dead(name)).collect()
 }
 
 /// Whether an object may have this name because it is of one of this user's runs. A record is only text: what else
@@ -74,7 +74,7 @@ fn is_named_as_ours(segment: &str) -> bool {
 /// Objects of this user whose names begin with `prefix` and a process id, and whose lock can be trusted to tell
 /// whether they are dead.
 fn orphans(prefix: &str) -> Vec<String> {
-    let mut names = system::names(prefix);
+    let mut names = object::names(prefix);
     names.retain(|name| name.strip_prefix(prefix).is_some_and(|rest| may_be_dead(name, rest)));
     names
 }

@@ -14,7 +14,7 @@ mod copy;
 mod lock_baseline;
 #[allow(unsafe_code)]
 mod mapping;
-mod object; // a shared-memory object before it is mapped
+pub mod object; // a shared-memory object before it is mapped
 pub mod orphans; // what others leave to the first process of a container
 pub mod pidfd; // processes as the kernel knows them
 mod private; // memory of one process alone
@@ -88,7 +88,7 @@ impl Segment {
     }
 
     /// As [`Segment::create`], for a replay that belongs to no run and that no process owns: it outlives its creator,
-    /// and the last process to leave it has to call [`system::remove_if_dead`].
+    /// and the last process to leave it has to call [`object::remove_if_dead`].
     ///
     /// # Errors
     /// As [`Segment::create`].

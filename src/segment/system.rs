@@ -11,8 +11,6 @@ use super::SegmentError;
 use super::pidfd::Pidfd;
 use crate::sync::AtomicU64;
 
-pub use super::object::{is_shared, names, remove, remove_if_dead};
-
 /// Pause between two looks at a child that cannot be waited for by a descriptor.
 const LOOK: Duration = Duration::from_millis(10);
 

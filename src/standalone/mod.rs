@@ -36,8 +36,9 @@ use crate::replay::{Batch, Priority, RateLimiter, Replay, ReplayView, Schema, Sc
 use crate::segment::control::{Control, RunState};
 use crate::segment::counters::Counter;
 use crate::segment::description::FieldDescription;
+use crate::segment::object::remove_if_dead;
 use crate::segment::processes::ProcessSlot;
-use crate::segment::system::{count_forks, remove_if_dead};
+use crate::segment::system::count_forks;
 use crate::segment::{Description, Segment, SegmentError};
 use crate::sync::{AtomicBool, Ordering};
 use adding::Writing;

@@ -15,7 +15,7 @@ use super::stop_reason::{GAVE_UP, TERMINATED};
 use crate::machine::cores;
 use crate::machine::software::VERSION;
 use crate::segment::pidfd::{has_exited, start_time};
-use crate::segment::{Segment, segment_name_prefix, system};
+use crate::segment::{Segment, object, segment_name_prefix};
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl RunRecord {
     /// Whether processes share the memory of the run: its own, or those that a killed supervisor has left. The last of
     /// these is the sentinel, which leaves when it has saved what was there.
     pub fn has_members(&self) -> bool {
-        self.segments().iter().any(|name| system::is_shared(name))
+        self.segments().iter().any(|name| object::is_shared(name))
     }
 
     /// Whether the supervisor, which has not exited, is about to: it noted an end, or has told everybody to leave.
@@ -90,7 +90,7 @@ impl RunRecord {
 
     /// Names of the segments of the supervisor.
     fn segments(&self) -> Vec<String> {
-        let mut names = system::names(&segment_name_prefix());
+        let mut names = object::names(&segment_name_prefix());
         // An adopted segment has the name that its first supervisor gave it.
         names.retain(|name| {
             Segment::identity_of(name).is_ok_and(|identity| {

@@ -8,7 +8,7 @@ use rand::RngExt;
 use shoal::replay::{Batch, Priority, Replay};
 use shoal::segment::processes::Role;
 use shoal::segment::shared_words::{load_bytes, store_bytes};
-use shoal::segment::{Region, Segment, system};
+use shoal::segment::{Region, Segment, object, system};
 use shoal::sync::Ordering;
 
 const WRITERS: usize = 3;
@@ -250,7 +250,7 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_a
     load_bytes(name_words, &mut bytes);
     let name = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
     let segment = Segment::attach(&name).expect("the segment of a dead run");
-    system::remove(&name);
+    object::remove(&name);
     let slot = segment.processes().slot(0);
     let mut replay = Replay::new(&segment, run.payload.schema().clone(), slot);
     let sentinel = system::fork_child(|| {

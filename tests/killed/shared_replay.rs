@@ -14,7 +14,7 @@ use shoal::replay::{SampleError, leaderless};
 use shoal::segment::control::RunState;
 use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::shared_words::{load_bytes, store_bytes};
-use shoal::segment::{Region, system};
+use shoal::segment::{Region, object, system};
 use shoal::standalone::{Patience, ReplayError, ReplayHandle, Stale};
 use shoal::sync::{AtomicBool, Ordering};
 
@@ -268,7 +268,7 @@ fn an_opened_replay_is_there_for_others_too_whenever_the_last_one_leaves() {
         opened += u32::from(is_there);
         refused += u32::from(!is_there);
         drop(opener);
-        system::remove_if_dead(&name);
+        object::remove_if_dead(&name);
         if !is_running {
             break;
         }

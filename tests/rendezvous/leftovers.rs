@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, mkfifo};
 use shoal::rendezvous::{Listener, Liveliness, RendezvousError, remove_dead_replays};
-use shoal::segment::{Segment, system};
+use shoal::segment::{Segment, object, system};
 use shoal::standalone::ReplayHandle;
 use shoal::sync::{AtomicU64, Ordering};
 
@@ -248,7 +248,7 @@ fn who_can_open_no_more_files_takes_nobody_for_dead_and_removes_nothing() {
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, 64, most).unwrap();
         let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-        assert!(record.identity.is_of_this_boot() && system::is_shared(&record.segment));
+        assert!(record.identity.is_of_this_boot() && object::is_shared(&record.segment));
         let found = place.registry.find(record.identity.supervisor_pid);
         assert!(matches!(found, Err(RendezvousError::File { .. })), "it cannot be looked for");
         // From now on the folder can be listed, and no file in it opened meanwhile.

@@ -15,7 +15,7 @@ use shoal::rendezvous::{Registry, Visitor, attach};
 use shoal::replay::{Counts, Record, ReplayView, ZeroPriority};
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
-use shoal::segment::{NamedProcess, Segment, system};
+use shoal::segment::{NamedProcess, Segment, object};
 use shoal::sync::Ordering;
 
 use crate::support::programs::{self, Supervised, bits, number, said, start, start_preset, wait_until};
@@ -338,7 +338,7 @@ fn without_its_keeper_or_its_name_a_run_goes_on_from_its_newest_checkpoint() {
     run.wait_for_log("goes on from checkpoint");
     run.wait_for_process("learner");
     // A supervisor that ends by an error removes the segment in this way.
-    assert!(system::remove(&run.segment_name().unwrap()));
+    assert!(object::remove(&run.segment_name().unwrap()));
     run.kill();
     assert!(run.log().contains("cannot be kept in memory") && run.log().contains("has all that was there"), "{}", run.log());
 }

@@ -514,6 +514,6 @@ impl Drop for Supervised {
         }
         // A run that is kept in memory would be so for ever.
         self.all_processes().into_iter().for_each(|pid| _ = try_kill(pid, Signal::SIGKILL));
-        name.map(|name| shoal::segment::system::remove(&name));
+        name.map(|name| shoal::segment::object::remove(&name));
     }
 }

@@ -17,7 +17,7 @@ use super::salvage::{Left, Salvage, wait_for_everybody};
 use crate::rendezvous::Announcement;
 use crate::roles::visualizer;
 use crate::segment::pidfd::Pidfd;
-use crate::segment::{Segment, SegmentError, system};
+use crate::segment::{Segment, SegmentError, object, system};
 use crate::telemetry::RunFolder;
 
 /// Time between two looks at the supervisor, if the kernel gives no descriptor of it.
@@ -64,10 +64,10 @@ impl Sentinel {
                 }
                 // Readers may still have the segment open. Live members of the run must not lose its name.
                 let deadline = std::time::Instant::now() + PATIENCE;
-                while !system::remove_if_dead(&name) && std::time::Instant::now() < deadline {
+                while !object::remove_if_dead(&name) && std::time::Instant::now() < deadline {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                system::remove(&name);
+                object::remove(&name);
                 // Others may have the folder by now: if nothing can be locked, or if it was given back to an
                 // adopter that has died since.
                 if let Some(folder) = folder.found_again().filter(|folder| folder.is_locked() && folder.take_again()) {

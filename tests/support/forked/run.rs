@@ -10,7 +10,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use shoal::replay::{Audit, Batch, Replay, ReplayView, Sampler, Schema, StagingArea};
 use shoal::segment::description::Description;
 use shoal::segment::processes::ProcessSlot;
-use shoal::segment::{Layout, Region, Segment, SegmentSizes, system};
+use shoal::segment::{Layout, Region, Segment, SegmentSizes, object, system};
 use shoal::sync::{AtomicU64, Ordering, wake_all};
 
 use super::{Identity, Payload};
@@ -200,7 +200,7 @@ fn watch(name: &str) -> nix::unistd::Pid {
             let _ = nix::sys::signal::kill(watched, nix::sys::signal::Signal::SIGKILL);
         }
         std::thread::sleep(Duration::from_millis(10));
-        system::remove(name);
+        object::remove(name);
         0
     })
     .expect("forking the watchdog")

@@ -9,7 +9,7 @@ use super::ResumeError;
 use crate::checkpoint::Checkpoints;
 use crate::replay::{ReplayView, Schema};
 use crate::segment::keeping::{Keeping, Wanted};
-use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes, system};
+use crate::segment::{Description, NamedProcess, Region, Segment, SegmentError, SegmentSizes, object};
 use crate::telemetry::{RunFolder, TelemetryError};
 
 /// How long a keeper may take to give the folder of its run to whoever adopts that.
@@ -45,7 +45,7 @@ impl KeptRun {
                 // An adopter is changing the header of the segment, or the keeper is, after an adopter that has
                 // died.
                 Err(SegmentError::NotReady | SegmentError::Damaged { .. }) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                Err(error) if system::is_shared(&name) => {
+                Err(error) if object::is_shared(&name) => {
                     return Err(ResumeError::KeptDamaged { folder: folder.path().into(), problem: error.to_string() });
                 }
                 Err(_) => return Ok(None),
