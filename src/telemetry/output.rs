@@ -78,9 +78,8 @@ impl Output {
     }
 
     fn takes_bytes(&self, patience: Duration) -> bool {
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
         let mut descriptors = [PollFd::new(&self.file, PollFlags::OUT)];
         // An error condition counts as ready, too: the write that follows reports it.
-        poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
+        poll(&mut descriptors, Timespec::try_from(patience).ok().as_ref()).is_ok_and(|ready| ready > 0)
     }
 }
