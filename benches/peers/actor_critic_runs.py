@@ -16,7 +16,6 @@ The first start makes a virtual environment beside this file (git-ignored) and i
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import time
 import tomllib
@@ -130,9 +129,7 @@ def main():
             found["Shoal"].append(ours(arguments, preset, seed, float(goal)))
             print(Path(preset).stem, seed, "Shoal", found["Shoal"][-1], file=sys.stderr, flush=True)
             for library in arguments.libraries:
-                command = [interpreter, __file__, "--peer", library, preset, seed, goal, every]
-                answer = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
-                found[library].append(json.loads(answer.stdout.splitlines()[-1]))
+                found[library].append(peers.answer(interpreter, __file__, "--peer", library, preset, seed, goal, every))
                 versions[library] = found[library][-1]["version"]
                 print(Path(preset).stem, seed, library, found[library][-1], file=sys.stderr, flush=True)
         row = {"preset": Path(preset).stem, "goal": goal}

@@ -15,7 +15,6 @@ The first start makes a virtual environment beside this file (git-ignored) and i
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
@@ -101,12 +100,10 @@ def main():
     interpreter = arguments.python or peers.python()
     machine, rows = runs.machine(), []
     for seed in range(1, arguments.seeds + 1):
-        command = [
+        other = peers.answer(
             interpreter, __file__, "--peer", seed, "--algorithm", arguments.algorithm, "--threads", arguments.threads,
             "--most-steps", arguments.most_steps,
-        ]
-        answer = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
-        other = json.loads(answer.stdout.splitlines()[-1])
+        )
         own = ours(arguments, seed)
         rows.append({
             "seed": seed,

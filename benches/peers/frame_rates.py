@@ -26,7 +26,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -120,11 +119,7 @@ def ended_cpu_seconds():
 
 
 def theirs(interpreter, **job):
-    command = [interpreter, HERE / "trainers/drive.py", json.dumps(job)]
-    answer = subprocess.run(command, capture_output=True, text=True)
-    if answer.returncode != 0:
-        raise RuntimeError(f"{job} failed:\n{answer.stderr[-2000:]}")
-    return json.loads(answer.stdout.splitlines()[-1])
+    return peers.answer(interpreter, HERE / "trainers/drive.py", json.dumps(job))
 
 
 def named(who, setting):

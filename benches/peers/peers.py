@@ -1,5 +1,6 @@
-"""The virtual environments that the libraries to compare with are installed in. Standard library only."""
+"""The virtual environments that the libraries to compare with are installed in, and what runs in them. Standard library only."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -30,3 +31,12 @@ def python(folder=".venv", requirements="requirements.txt", compiled=()):
                 subprocess.run([*install, "--no-build-isolation", *compiled], check=True, env=environment)
         marker.write_text(wanted)
     return folder / "bin/python"
+
+
+def answer(*command, env=None):
+    """The last line that a command prints, read as JSON. If the command fails, the error says what it wrote."""
+    words = [str(word) for word in command]
+    found = subprocess.run(words, capture_output=True, text=True, env=env)
+    if found.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)} failed:\n{found.stderr[-2000:]}")
+    return json.loads(found.stdout.splitlines()[-1])

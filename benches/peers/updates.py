@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -156,9 +155,8 @@ def main():
     rows, versions = [], {}
 
     def other(library, name, batch_size):
-        command = [interpreter, __file__, "--peer", library, name, str(batch_size), str(arguments.seconds), arguments.device]
-        answer = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD})
-        found = json.loads(answer.stdout.splitlines()[-1])
+        job = [library, name, batch_size, arguments.seconds, arguments.device]
+        found = peers.answer(interpreter, __file__, "--peer", *job, env={**os.environ, **ONE_THREAD})
         versions[library] = found["version"]
         return found
 
