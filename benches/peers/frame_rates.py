@@ -27,7 +27,6 @@ import json
 import os
 import statistics
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -58,10 +57,7 @@ VARIANTS = {
     "Shoal, two learners": ["learner.count=2"],
 }
 # Rates are measured while a run learns, so that begins early, and nothing ends the run.
-FOR_RATES = [
-    "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "evaluator.enabled=false", "run.metrics_interval_s=0.2",
-    "actor.random_steps=1000", f"replay.min_size={LARGEST_ADAPTED_BATCH}",
-]
+FOR_RATES = [*runs.WATCHED, "actor.random_steps=1000", f"replay.min_size={LARGEST_ADAPTED_BATCH}"]
 
 
 def overrides_of(environment, setting, seed):
@@ -88,8 +84,7 @@ def our_rates(arguments, algorithm, environment, setting, variant, seed):
     if "adapting" in variant:
         overrides = fitted(arguments, config, overrides)
     with runs.Run(arguments.supervisor, config, overrides) as run:
-        while not any(line["updates"] > 50 for line in run.metrics()):
-            time.sleep(0.05)
+        run.wait_until("updates", 50)
         rate, cores = runs.watch(run, arguments.seconds)
     found = {"env_steps_per_s": rate("env_steps"), "updates_per_s": rate("updates"), "samples_per_s": rate("learned")}
     return {**found, "cores": sum(cores)}

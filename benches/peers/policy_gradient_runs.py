@@ -45,10 +45,7 @@ OURS = {
 def ours(name, seed, arguments):
     """A run of a preset, watched from outside until its metrics reach the goal or the time is over."""
     preset, environment = OURS[name]
-    changes = [
-        f"run.seed={seed}", f'environment.id="{environment}"', "run.stop_env_steps=1000000000", 'run.stop_eval_return="none"',
-        "evaluator.enabled=false", "run.metrics_interval_s=0.05",
-    ]
+    changes = [*runs.FOREVER, "run.metrics_interval_s=0.05", f"run.seed={seed}", f'environment.id="{environment}"']
     with runs.Run(arguments.supervisor, runs.ROOT / f"configs/{preset}.toml", changes) as run:
         while run.process.poll() is None:
             time.sleep(0.02)

@@ -124,11 +124,10 @@ def ours(arguments, name, batch_size, seconds):
         f"algorithm.name={name}", f"learner.batch_size={batch_size}", f"replay.capacity={case.capacity}",
         f"replay.min_size={case.capacity}", f"replay.samples_per_insert={1000 * batch_size}", "replay.error_band=none",
         f"actor.random_steps={case.capacity}", f"learner.device={arguments.device}", *case.overrides, *arguments.set,
-        "evaluator.enabled=false", "run.stop_env_steps=1000000000", "run.stop_eval_return=none", "run.metrics_interval_s=0.1",
+        *runs.FOREVER, "run.metrics_interval_s=0.1",
     ]
     with runs.Run(arguments.supervisor, case.config, overrides) as run:
-        while not any(line["updates"] > 16 for line in run.metrics()):
-            time.sleep(0.05)
+        run.wait_until("updates", 16)
         rate, cpu = runs.watch(run, seconds)
     return {"per_cpu_s": rate("updates") / cpu[1], "per_wall_s": rate("updates")}
 

@@ -24,7 +24,7 @@ import time
 
 import runs
 
-FOREVER = ["run.stop_env_steps=1000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", 'checkpoint.interval_s="none"']
+FOREVER = [*runs.FOREVER, 'checkpoint.interval_s="none"']
 # Each case: its preset, overrides, where the search begins, the limits of the search, and the grid of
 # (actors, environments per actor).
 CASES = {

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import runs
-from throughput import FOREVER, NO_LEARNING
+from throughput import NO_LEARNING
 
 ACTOR = [*NO_LEARNING, "actor.count=1", "machine.affinity=false"]
 ACTING = ['replay.samples_per_insert="none"', "actor.count=1", "actor.random_steps=0", "machine.affinity=false"]
@@ -71,7 +71,7 @@ def rates_on(cores, builds, preset, overrides, counted, process, seconds):
         started = []
         for core, (supervisor, root) in zip(cores, builds):
             with bound_to(core):
-                started.append(stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides])))
+                started.append(stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*runs.WATCHED, *overrides])))
         time.sleep(seconds / 2)
         with ThreadPoolExecutor() as pool:
             watched = list(pool.map(lambda run: runs.watch(run, seconds / 2), started))
@@ -106,7 +106,7 @@ def rates_in_turns(builds, preset, overrides, seconds):
     with contextlib.ExitStack() as stack:
         started, skipped = [], []
         for supervisor, root in builds:
-            run = stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*FOREVER, *overrides]))
+            run = stack.enter_context(runs.Run(supervisor, root / f"configs/{preset}.toml", [*runs.WATCHED, *overrides]))
             # On exit this happens before the run is told to end, which a stopped process could not do.
             stack.callback(signal_all, run, signal.SIGCONT)
             sleep_alone(run, started, WARM_UP_S)

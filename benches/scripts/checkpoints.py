@@ -155,12 +155,11 @@ def main():
     print("machine", runs.machine())
     overrides = [
         f"replay.capacity={arguments.fill}", f"replay.min_size={arguments.fill}", f"actor.random_steps={arguments.fill}",
-        "run.stop_env_steps=1000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2",
-        f"checkpoint.interval_s={arguments.interval}", *(["machine.sentinel=keep"] if arguments.adopt else []), *arguments.set,
+        *runs.WATCHED, f"checkpoint.interval_s={arguments.interval}",
+        *(["machine.sentinel=keep"] if arguments.adopt else []), *arguments.set,
     ]
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
-        while not any(line["updates"] > 100 for line in run.metrics()[-1:]):
-            time.sleep(0.2)
+        run.wait_until("updates", 100)
         latest = run.latest.resolve()
         if arguments.adopt:
             return adopted(arguments.supervisor, run, latest)

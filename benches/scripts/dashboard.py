@@ -24,7 +24,6 @@ import urllib.request
 from pathlib import Path
 
 import runs
-from throughput import FOREVER
 
 # The intervals at which the page in src/dashboard/page asks.
 LIST_INTERVAL_S = 5
@@ -115,7 +114,7 @@ def main():
     arguments = parser.parse_args()
     print(runs.machine())
     rows = []
-    overrides = [*FOREVER, *(["visualizer.enabled=true"] if arguments.picture else [])]
+    overrides = [*runs.WATCHED, *(["visualizer.enabled=true"] if arguments.picture else [])]
     with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
         add_ended_runs(run, arguments.config, arguments.beside)
         time.sleep(2)

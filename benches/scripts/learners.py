@@ -44,8 +44,7 @@ def busy_s():
 def overrides(batch, case, arguments):
     """The overrides of a run of a case, with batches of this many transitions."""
     return [
-        "run.stop_env_steps=1000000000000",
-        'run.stop_eval_return="none"',
+        *runs.FOREVER,
         "run.metrics_interval_s=0.1",
         f"learner.batch_size={batch}",
         f"replay.samples_per_insert={float(batch)}",
@@ -57,20 +56,13 @@ def overrides(batch, case, arguments):
     ]
 
 
-def wait_for_updates(run):
-    while not (run.metrics() and run.metrics()[-1]["updates"] > 5):
-        if run.process.poll() is not None:
-            raise RuntimeError(f"the supervisor failed:\n{run.process.stderr.read()}")
-        time.sleep(0.02)
-
-
 def updates_per_s(algorithm, batch, case, copies, arguments):
     """Updates per second of `copies` simultaneous runs in all, and the share of the cores that other programs took meanwhile."""
     config = runs.ROOT / f"configs/{(PRESETS | PIXELS)[algorithm]}.toml"
     several = [runs.Run(arguments.supervisor, config, overrides(batch, case, arguments)) for _ in range(copies)]
     try:
         for run in several:
-            wait_for_updates(run)
+            run.wait_until("updates", 5)
         time.sleep(arguments.seconds / 4)
         pids = [pid for run in several for pid in [run.process.pid, *run.processes()]]
         before = [run.metrics()[-1] for run in several]

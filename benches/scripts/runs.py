@@ -13,6 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_SUPERVISOR = ROOT / "target/release/supervisor"
+# Overrides with which nothing ends a run and no evaluator plays beside it, and those of a run whose metrics are watched.
+FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false"]
+WATCHED = [*FOREVER, "run.metrics_interval_s=0.2"]
 
 
 def machine():
@@ -80,6 +83,11 @@ class Run:
         if self.process.poll() not in (None, 0):
             raise RuntimeError(f"the supervisor failed:\n{self.process.stderr.read()}")
         return self.lines("metrics.jsonl")
+
+    def wait_until(self, key, count):
+        """Waits until a counter of the metrics has passed `count`."""
+        while not any(line[key] > count for line in self.metrics()[-1:]):
+            time.sleep(0.02)
 
     def summary(self):
         """The closing report's figures, from `run.json`. Only after the end."""

@@ -23,7 +23,6 @@ from pathlib import Path
 import runs
 
 PONG = runs.ROOT / "configs/pong_dqn.toml"
-FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false", "run.metrics_interval_s=0.2"]
 NO_LEARNING = [
     'replay.samples_per_insert="none"',
     "actor.random_steps=0",
@@ -40,7 +39,7 @@ def no_learning(config):
 
 def watch(arguments, overrides, seconds):
     """Starts a run and watches the second half of `seconds`; returns what runs.watch returns."""
-    with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, *overrides]) as run:
+    with runs.Run(arguments.supervisor, arguments.config, [*runs.WATCHED, *overrides]) as run:
         time.sleep(seconds / 2)
         return runs.watch(run, seconds / 2)
 
@@ -66,7 +65,7 @@ def atari(arguments):
         game = f'environment.keyword_arguments={json.dumps(json.dumps({"screen_size": pixels, "repeat_action_probability": 0}))}'
         for count in (1, 2):
             overrides = [
-                *FOREVER, 'replay.samples_per_insert="none"', game, *network, f"actor.count={count}", "actor.random_steps=0",
+                *runs.WATCHED, 'replay.samples_per_insert="none"', game, *network, f"actor.count={count}", "actor.random_steps=0",
                 "machine.affinity=false", "replay.capacity=300000", "replay.min_size=300000",
             ]
             with runs.Run(arguments.supervisor, PONG, overrides) as run:
@@ -108,7 +107,7 @@ def learner(arguments):
 def start(arguments):
     rows = []
     for attempt in range(1, 6):
-        overrides = [*FOREVER, "run.metrics_interval_s=0.01"]
+        overrides = [*runs.WATCHED, "run.metrics_interval_s=0.01"]
         with runs.Run(arguments.supervisor, arguments.config, overrides) as run:
             while not any(line["env_steps"] > 0 for line in run.metrics()):
                 time.sleep(0.005)
@@ -117,7 +116,7 @@ def start(arguments):
 
 
 def memory(arguments):
-    with runs.Run(arguments.supervisor, arguments.config, [*FOREVER, "evaluator.enabled=true", "actor.count=2"]) as run:
+    with runs.Run(arguments.supervisor, arguments.config, [*runs.WATCHED, "evaluator.enabled=true", "actor.count=2"]) as run:
         time.sleep(3)
         pids = run.processes()
         names = ["sentinel", "learner 0", "actor 0", "actor 1", "evaluator 0"]
