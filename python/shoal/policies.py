@@ -3,11 +3,8 @@
 import collections
 import contextlib
 import dataclasses
-import json
 import os
 import shlex
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._command import settle
+from ._program import answer
 from .errors import PolicyError
 
 if TYPE_CHECKING:
@@ -255,20 +253,12 @@ def evaluate(
         raise PolicyError(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
         )
-    command = [sys.executable, "-P", "-m", "shoal", "evaluate", str(policy._source), "--json"]
     # In one word each: a negative number would be taken for an option.
-    command += [f"--episodes={episodes}", f"--seed={seed}"]
+    options = [f"--episodes={episodes}", f"--seed={seed}"]
     # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
-        command += ["--weights", policy._weights]
-    # An environment may write bytes to the output that are no text.
-    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-    if result.returncode != 0:
-        if result.returncode < 0:
-            raise PolicyError(f"the program that played it was killed by {signal.Signals(-result.returncode).name}")
-        # The environment may have printed something before the error.
-        raise PolicyError(("\n" + result.stderr.strip()).rpartition("\nerror: ")[2])
-    outcome = json.loads(result.stdout)
+        options += ["--weights", policy._weights]
+    outcome = answer(PolicyError, "evaluate", str(policy._source), *options)
     if outcome["updates"] != policy.updates:
         raise _newer_weights(policy._source, outcome["updates"])
     return _summary(outcome["returns"])

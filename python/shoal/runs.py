@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._configuration import changes_of, command_line, in_python, too_long
+from ._program import answer, command_of
 from .errors import RunError
 
 if TYPE_CHECKING:
@@ -223,12 +224,7 @@ class Run:
         `RunError`: the run cannot be inspected, for instance because it is not announced here.
         """
         pid, _ = _native.supervisor_of(self.folder)
-        command = [sys.executable, "-P", "-m", "shoal", "inspect", str(pid), "--json"]
-        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        if result.returncode != 0:
-            said = f"\n{result.stderr}".rpartition("\nerror: ")[2].strip()
-            raise RunError(said or f"shoal inspect ended with {result.returncode}")
-        return json.loads(result.stdout)
+        return answer(RunError, "inspect", str(pid))
 
     def load(self, weights: Literal["best", "last"] = "best") -> "Policy":
         """The policy that was learned; see :func:`shoal.load`."""
@@ -546,7 +542,7 @@ def _started(arguments):
 
     If this process writes to a terminal, the program gets one too, so that it shows its progress in the same way.
     """
-    command = [sys.executable, "-P", "-m", "shoal", *arguments]
+    command = command_of(*arguments)
     # Its standard input is closed when this process ends, and it ends when its standard input is closed.
     environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
     # In a process group of its own, so that Ctrl+C reaches it only once: through `wait`.
