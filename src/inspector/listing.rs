@@ -5,7 +5,7 @@ use std::path::Path;
 
 use indicatif::HumanCount;
 
-use super::runs::{Cleaned, RunList, RunSummary};
+use super::runs::{Cleaned, RunList};
 use super::words::{age, liveliness};
 use crate::rendezvous::Liveliness;
 use crate::segment::control::RunState;
@@ -25,8 +25,8 @@ impl Display for RunList {
             let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |count| HumanCount(count).to_string());
             // The phase in the segment of a dead run is that of its death, unless a process keeps the run in memory.
             let state = match (run.state, run.phase) {
-                (Liveliness::Running, Some(phase)) => phase,
-                _ if is_kept(&run) => RunState::Kept.name(),
+                (Liveliness::Running, Some(phase)) => phase.name(),
+                _ if run.is_kept() => RunState::Kept.name(),
                 (state, _) => liveliness(state),
             };
             table.row(vec![
@@ -46,20 +46,15 @@ impl Display for RunList {
                 writeln!(formatter, "{}: {problem}", run.pid)?;
             }
         }
-        if let Some(run) = self.runs.iter().find(is_kept) {
+        if let Some(run) = self.runs.iter().find(|run| run.is_kept()) {
             writeln!(formatter, "`shoal adopt {}` goes on with a run that is kept in memory", run.pid)?;
         }
-        if self.runs.iter().any(|run| run.state == Liveliness::Dead && !is_kept(&run)) {
+        if self.runs.iter().any(|run| run.state == Liveliness::Dead && !run.is_kept()) {
             writeln!(formatter, "`shoal inspect --clean` removes what dead runs left")?;
         }
         writeln!(formatter, "runs that have ended: `shoal inspect FOLDER` for one, `shoal dashboard` for all side by side")?;
         Ok(())
     }
-}
-
-/// Whether the run's supervisor is dead and its memory is kept for another one.
-fn is_kept(run: &&RunSummary) -> bool {
-    run.state == Liveliness::Dead && run.phase == Some(RunState::Kept.name())
 }
 
 /// The folder, relative to the working directory if it lies below.

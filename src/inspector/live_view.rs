@@ -76,7 +76,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, report: &Report) {
     let lag = run.policy_lag_mean.map_or_else(|| "-".into(), |mean| format!("{mean:.1}"));
     let counts = format!(
         "{} for {}   {} env steps   {} episodes   {} updates",
-        run.state,
+        run.state.name(),
         age(header.age_s),
         HumanCount(run.env_steps),
         HumanCount(run.episodes),

@@ -13,6 +13,7 @@ use super::runs::age_s;
 use super::tree::TreeReport;
 use crate::rendezvous::Liveliness;
 use crate::replay::SumTree;
+use crate::segment::control::RunState;
 use crate::segment::counters::Counter;
 use crate::segment::membership::View;
 use crate::segment::pictures::{Caption, DRAWN_AS_BARS, PictureBoard};
@@ -118,8 +119,8 @@ pub struct FieldReport {
 /// Run-wide counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RunReport {
-    /// `starting`, `running`, `stopping`, `poisoned` or `kept`.
-    pub state: &'static str,
+    /// What the run is doing.
+    pub state: RunState,
     /// Environment steps of all actors.
     pub env_steps: u64,
     /// Episodes finished.
@@ -291,7 +292,7 @@ fn printed(description: &Description) -> RunDescription {
 fn run(segment: &Segment, earlier: Option<&Look>, now: &Look) -> RunReport {
     let control = segment.control();
     RunReport {
-        state: control.run_state().name(),
+        state: control.run_state(),
         env_steps: control.env_steps().load(Ordering::Relaxed),
         episodes: segment.processes().total(Counter::Episodes),
         updates: control.updates().load(Ordering::Relaxed),

@@ -26,7 +26,7 @@ pub struct RunSummary {
     pub state: Liveliness,
     /// The state of the run in its segment; absent if the segment cannot be read, or if the process that kept it is
     /// gone.
-    pub phase: Option<&'static str>,
+    pub phase: Option<RunState>,
     /// Environment.
     pub environment: String,
     /// Algorithm.
@@ -73,7 +73,7 @@ impl RunSummary {
         Self {
             pid: record.identity.supervisor_pid,
             state: entry.state,
-            phase: control.filter(|&control| !is_left_by_its_keeper(control)).map(|control| control.run_state().name()),
+            phase: control.filter(|&control| !is_left_by_its_keeper(control)).map(Control::run_state),
             environment: printable(&record.environment),
             algorithm: printable(&record.algorithm),
             age_s: age_s(record.identity.created_unix_ms),
@@ -83,6 +83,11 @@ impl RunSummary {
             segment: printable(&record.segment),
             problem,
         }
+    }
+
+    /// Whether the supervisor is dead and the memory of its run is kept for another one.
+    pub(super) fn is_kept(&self) -> bool {
+        self.state == Liveliness::Dead && self.phase == Some(RunState::Kept)
     }
 }
 

@@ -42,7 +42,7 @@ impl Report {
         let alive = if header.state == Liveliness::Running { "alive" } else { "dead" };
         let cores = run.supervisor_cores_used.map_or_else(String::new, |cores| format!(", {cores:.2} cores"));
         line(formatter, "supervisor", &format!("pid {} ({alive}), started {} ago{cores}", header.supervisor_pid, age(header.age_s)))?;
-        line(formatter, "state", run.state)?;
+        line(formatter, "state", run.state.name())?;
         if let Some(description) = &self.description {
             line(formatter, "folder", &from_here(&description.run_folder))?;
             let fields = description.fields.iter().map(|field| format!("{} {}[{}]", field.name, field.element, field.length));

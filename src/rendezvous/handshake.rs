@@ -223,7 +223,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
     let run_folder = Path::new(if Path::new(run_folder).is_dir() { run_folder.as_str() } else { "RUN" });
     let dead = || {
         let (environment, run_folder) = (environment.clone(), run_folder.into());
-        if is_kept(&entry.record.segment) {
+        if waits_for_adopter(&entry.record.segment) {
             RendezvousError::Kept { pid, environment, run_folder }
         } else {
             RendezvousError::Dead { pid, environment, run_folder }
@@ -266,7 +266,7 @@ pub fn attach(registry: &Registry, pid: u32, visitor: Visitor) -> Result<Attachm
 }
 
 /// Whether a run waits in the memory of that name for another supervisor.
-fn is_kept(segment: &str) -> bool {
+fn waits_for_adopter(segment: &str) -> bool {
     Segment::attach_read_only(segment).is_ok_and(|segment| segment.control().keeping().is_kept())
 }
 

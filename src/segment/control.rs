@@ -57,7 +57,8 @@ const ANY_PROGRESS: u32 = 1 << 31;
 
 named_enum! {
     /// What a run is doing.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum RunState {
         /// Regions are written, processes are starting.
         Starting = "starting",
