@@ -1,5 +1,9 @@
 //! Both engines compute the same function and the right gradients.
 
+#[path = "network_engines/random_shapes.rs"]
+mod random_shapes;
+
+#[path = "support"]
 mod support {
     pub(crate) mod networks;
     pub(crate) mod test_device;

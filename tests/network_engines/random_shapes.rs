@@ -1,16 +1,14 @@
 //! Networks of random layers and shapes: the native engine computes the definition and its gradients, and libtorch the same.
 
-mod support {
-    pub(crate) mod networks;
-    pub(crate) mod test_device;
-}
-
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use shoal::networks::{Head, InputSpec, Layer, NamedHead, NetworkSpec};
 use shoal::values::ValueType;
-use support::networks::assert_gradients;
+
+#[cfg(feature = "torch")]
+use crate::support::networks::assert_engines_agree;
+use crate::support::networks::assert_gradients;
 
 fn head() -> impl Strategy<Value = Head> {
     let named = |outputs: Vec<usize>| {
@@ -82,7 +80,7 @@ fn gradients_of_a_decoder_are_finite_differences_of_the_definition() {
 #[cfg(feature = "torch")]
 #[test]
 fn both_engines_give_the_same_outputs_and_gradients_for_a_decoder() {
-    [6, 13, 42].into_iter().for_each(|side| support::networks::assert_engines_agree(&NetworkSpec::decoder(9, 3, side), 3));
+    [6, 13, 42].into_iter().for_each(|side| assert_engines_agree(&NetworkSpec::decoder(9, 3, side), 3));
 }
 
 #[test]
@@ -93,5 +91,5 @@ fn gradients_of_every_layer_are_finite_differences_of_the_definition() {
 #[cfg(feature = "torch")]
 #[test]
 fn both_engines_give_the_same_outputs_and_gradients_for_random_networks() {
-    for_networks(200, |spec| [1, 3].into_iter().for_each(|rows| support::networks::assert_engines_agree(spec, rows)));
+    for_networks(200, |spec| [1, 3].into_iter().for_each(|rows| assert_engines_agree(spec, rows)));
 }
