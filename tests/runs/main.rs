@@ -15,6 +15,7 @@ mod chaos;
 mod check;
 mod clock_jumps;
 mod dashboard;
+mod doctor;
 mod ends_cleanly;
 mod evaluate;
 mod full_disk;
