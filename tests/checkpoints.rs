@@ -16,6 +16,7 @@ use shoal::segment::float_board::FloatBoard;
 use shoal::segment::processes::Role;
 use shoal::segment::{Region, Segment};
 use shoal::sync::Ordering;
+use shoal::telemetry::RunFolder;
 use support::forked::traced::Traced;
 use support::forked::{self, Identity, Payload, Run, Sizes};
 
@@ -269,6 +270,20 @@ fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
     let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [".lock", "000001-step100", "notes"]);
+}
+
+#[test]
+fn the_folder_of_a_run_knows_the_steps_of_its_newest_checkpoint() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(root.path(), "run", "").unwrap();
+    let checkpoints = Checkpoints::new(folder.checkpoints());
+    let run = run_with(8, 0);
+    assert_eq!(folder.saved_env_steps(), None);
+    for env_steps in [200, 100] {
+        run.segment.control().env_steps().store(env_steps, Ordering::Relaxed);
+        checkpoints.write(content(&run), KEPT).unwrap();
+        assert_eq!(folder.saved_env_steps(), Some(env_steps));
+    }
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl Checkpoints {
             fs::create_dir(&partial)?;
             let (manifest, bytes) = content.write(sequence, &partial)?;
             flush_folder(&partial)?;
+            // `RunFolder::saved_env_steps` reads this name too.
             let path = self.folder.join(format!("{sequence:06}-step{}", manifest.env_steps));
             fs::rename(&partial, &path)?;
             // The rename itself is only safe once the folder is on the disk.

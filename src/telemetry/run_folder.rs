@@ -341,6 +341,7 @@ impl RunFolder {
     pub fn saved_env_steps(&self) -> Option<u64> {
         let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| {
+            // As `Checkpoints::write` names it.
             let name = entry.file_name();
             let (sequence, env_steps) = name.to_str()?.split_once("-step")?;
             Some((sequence.parse::<u64>().ok()?, env_steps.parse::<u64>().ok()?))
