@@ -4,15 +4,15 @@
 
 mod support;
 
-use std::{hint::black_box, time::Duration};
+use std::hint::black_box;
+use std::time::Duration;
 
-use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
-use shoal::{
-    config::schema::Engine,
-    networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak},
-    segment::system,
-    values::{ValueType, Values},
-};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use shoal::config::schema::Engine;
+use shoal::networks::{self, Adam, AdamSettings, Device, Head, InputSpec, Network, NetworkSpec, clip_norm, polyak};
+use shoal::segment::system;
+use shoal::values::{ValueType, Values};
 use support::ThreadTime;
 
 const LEARNING_RATE: f32 = 1e-3;

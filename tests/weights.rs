@@ -1,18 +1,14 @@
 //! Weights files: they come back as they went, survive a crash, and nothing damaged is ever believed.
 
-use std::{
-    fs,
-    os::unix::process::ExitStatusExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use shoal::{
-    checkpoint::{PolicySpaces, PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata},
-    environments::{ActionArrays, ActionSpace},
-    networks::{Head, InputScaling, InputSpec, NetworkSpec},
-    values::ValueType,
-};
+use shoal::checkpoint::{PolicySpaces, PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata};
+use shoal::environments::{ActionArrays, ActionSpace};
+use shoal::networks::{Head, InputScaling, InputSpec, NetworkSpec};
+use shoal::values::ValueType;
 use tempfile::TempDir;
 
 fn spec() -> NetworkSpec {

@@ -2,8 +2,9 @@
 //! that take turns can be compared. Each round runs all of them once; what counts is the median over the rounds.
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
-use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 /// One way of doing the prepared work.
 pub(crate) struct Contestant<'a> {

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use rand::RngExt;
 
+use super::action::uniform;
 use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
 use super::temporal_difference::ACTION_STD;
 use super::trained::{Trained, WithTarget};
 use super::value_network::ValueNetwork;
-use super::{ActionMut, AlgorithmError, Policy, Random, action::uniform};
+use super::{ActionMut, AlgorithmError, Policy, Random};
 use crate::config::Config;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Choice;

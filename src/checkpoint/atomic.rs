@@ -1,11 +1,9 @@
 //! Replaces a file so that a reader, or the next start after a crash, sees the old content or the new one.
 
-use std::{
-    fs::{File, Permissions},
-    io::{self, Write},
-    os::unix::fs::PermissionsExt,
-    path::Path,
-};
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Ending of the temporary file that a save fills before the renaming. A killed save leaves such a file behind.
 const PARTIAL_SUFFIX: &str = ".partial";

@@ -7,18 +7,19 @@
 //! ([`WeightsMetadata`]); with two, their order and so the bytes would be chance, and the same weights always give
 //! the same bytes. `docs/weights.md` is for those who read these files without this program.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fs::File,
-    io::Read,
-    path::Path,
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors, View};
-use serde::{Deserialize, Serialize, de::Error as _};
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 
-use super::{atomic, error::WeightsError, policy_spaces::PolicySpaces};
+use super::atomic;
+use super::error::WeightsError;
+use super::policy_spaces::PolicySpaces;
 use crate::networks::{InputScaling, NetworkSpec};
 
 /// Version of the layout of these files.

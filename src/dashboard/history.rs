@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-
 use tokio::task::yield_now;
 
 use super::json;

@@ -1,6 +1,7 @@
 //! Where a network computes: names as users write them.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 use super::NetworkError;
 

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::environments::python;
-use crate::environments::video::RecordVideo;
 use anyhow::bail;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
@@ -11,6 +9,8 @@ use clap::{Args, ValueEnum};
 use super::end::{Code, SUCCESS};
 use super::print::KeptOutput;
 use crate::catalogue::Catalogue;
+use crate::environments::python;
+use crate::environments::video::RecordVideo;
 use crate::roles::player::{self, PlayError, Which};
 use crate::roles::supervisor::RunOutcome;
 use crate::segment::system;

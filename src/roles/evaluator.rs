@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ipc_channel::ipc::IpcSender;
+use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use super::run::{LEAVING_PATIENCE, RoleError, Run};
@@ -24,7 +25,6 @@ use crate::segment::control::RunState;
 use crate::segment::processes::{Phase, Role};
 use crate::segment::system;
 use crate::telemetry::{Attempts, Evaluation, EvaluationKind, ReturnStatistics, RunFolder};
-use rand::SeedableRng;
 
 /// How long an evaluator that leaves waits for room on the disk.
 const LAST_SAVE_PATIENCE: Duration = Duration::from_secs(2);

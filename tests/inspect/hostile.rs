@@ -1,14 +1,16 @@
 //! A segment may hold anything. The inspector reports or refuses; it never panics.
 
-use rand::{Rng, RngExt, SeedableRng};
-use ratatui::{Terminal, backend::TestBackend};
 use std::time::Duration;
 
-use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, World, put_word, seal};
-use crate::support::object::Object;
+use rand::{Rng, RngExt, SeedableRng};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use shoal::inspector::{History, Inspection, Look, RunList, draw};
 use shoal::segment::Region;
 use shoal::segment::description::FieldDescription;
+
+use super::fixture::{CAPACITY, CHECKSUM_WORD, Known, World, put_word, seal};
+use crate::support::object::Object;
 
 const PAGE_BYTES: usize = 4096;
 

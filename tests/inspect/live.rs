@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use ratatui::{Terminal, backend::TestBackend};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::fixture::{Known, World};
-use crate::support::programs::{Watchdog, wait_for};
 use shoal::inspector::{History, Inspection, Look, ProcessReport, Report, draw};
 use shoal::segment::metrics;
 use shoal::segment::processes::{Phase, Role};
 use shoal::sync::Ordering;
+
+use super::fixture::{Known, World};
+use crate::support::programs::{Watchdog, wait_for};
 
 const ROWS: u16 = 45;
 const COLUMNS: u16 = 140;

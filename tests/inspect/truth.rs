@@ -3,9 +3,6 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-
-use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, sizes};
-use crate::support::object::{Object, path_of};
 use shoal::inspector::{Inspection, Look};
 use shoal::replay::Priority;
 use shoal::segment::SegmentSizes;
@@ -13,6 +10,9 @@ use shoal::segment::counters::Counter;
 use shoal::segment::metrics::Report;
 use shoal::segment::scores::Scores;
 use shoal::sync::Ordering;
+
+use super::fixture::{CAPACITY, Known, LAST_WORDS, PENDING, PRIORITIES, World, sizes};
+use crate::support::object::{Object, path_of};
 
 fn known() -> (World, Known, shoal::rendezvous::Announcement) {
     let (world, known) = (World::new(), Known::new());

@@ -5,13 +5,14 @@
 //! segment holds at that moment.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{Run, Sizes};
 use shoal::metrics::{Metric, Share};
 use shoal::segment::membership::View;
 use shoal::segment::metrics::Report;
 use shoal::segment::processes::{Role, SlotState};
 use shoal::segment::scores::{EvaluationScore, Scores, TrainingScore};
+
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{Run, Sizes};
 
 const PARAMETERS: usize = 32;
 const METRICS: &[Metric] = &[Metric::sum("loss")];

@@ -3,9 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::forked::recorded::{Recorded, stacked_environment};
-use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -17,6 +14,10 @@ use shoal::experience::{Choice, Experience, Fragments, Recorder, Reuse, Steps};
 use shoal::replay::{Batch, Replay, StagingArea};
 use shoal::sync::Ordering;
 use shoal::values::Values;
+
+use crate::support::forked::recorded::{Recorded, stacked_environment};
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{random, wait_until};
 
 const STACK: usize = 3;
 const SIDE: usize = 5;

@@ -3,10 +3,11 @@
 //! and every place can be taken again. Nothing is repaired after one that lives, wherever it stands.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
-use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 use shoal::replay::{ReplayView, leaderless};
 use shoal::standalone::{FieldOptions, ReplayHandle};
+
+use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 
 /// Take `child` through its operation. Wherever it stands it is left alone while it lives, and its death there is
 /// repaired; then `added` of its own numbers are there at least, and all of them at most.

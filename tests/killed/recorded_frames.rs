@@ -2,9 +2,6 @@
 //! is whole, and shows frames that followed each other.
 #![cfg(target_arch = "x86_64")]
 
-use crate::support::forked::recorded::{Recorded, stacked_environment};
-use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{random, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
@@ -16,6 +13,10 @@ use shoal::replay::{Batch, Replay, Sampler, StagingArea};
 use shoal::segment::Region;
 use shoal::sync::Ordering;
 use shoal::values::Values;
+
+use crate::support::forked::recorded::{Recorded, stacked_environment};
+use crate::support::forked::traced::{Traced, report, sweep};
+use crate::support::forked::{random, wait_until};
 
 const STACK: usize = 4;
 const ACTORS: usize = 2;

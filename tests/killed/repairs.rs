@@ -6,11 +6,12 @@
 //! there. `SHOAL_TEST_STATES` is how many states of the first death are looked at, out of all that it can leave.
 #![cfg(target_arch = "x86_64")]
 
+use shoal::replay::{Batch, Priority, leaderless};
+use shoal::sync::Ordering;
+
 use crate::support::forked::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
 use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 use crate::support::forked::{Run, count_from_environment, random, sampled_kills};
-use shoal::replay::{Batch, Priority, leaderless};
-use shoal::sync::Ordering;
 
 /// Repair as a participant does that finds deaths.
 fn repair_after_the_dead(run: &Run) -> Vec<usize> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::forked::{Family, Identity, Run, Sizes, random, wait_until};
 use nix::sys::signal::Signal;
 use rand::RngExt;
 use shoal::replay::{Batch, Priority, Replay};
@@ -10,6 +9,8 @@ use shoal::segment::processes::Role;
 use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, Segment, object, system};
 use shoal::sync::Ordering;
+
+use crate::support::forked::{Family, Identity, Run, Sizes, random, wait_until};
 
 const WRITERS: usize = 3;
 const UPDATERS: usize = 2;

@@ -8,10 +8,11 @@
 //! through its whole operation at each state that the first can leave.
 #![cfg(target_arch = "x86_64")]
 
+use shoal::replay::{Batch, repair};
+
 use crate::support::forked::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
 use crate::support::forked::traced::{Snapshot, report, sweep};
 use crate::support::forked::{Identity, Run};
-use shoal::replay::{Batch, repair};
 
 /// Repair after the deaths of the processes in `dead`, as a supervisor does, and check that all is as it must be.
 fn repair_and_check(run: &Run, case: &Case, dead: &[usize], before: u64, what: &str) {

@@ -4,10 +4,6 @@
 use std::fs::File;
 use std::time::Duration;
 
-use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
-use crate::support::forked::traced::{Snapshot, Traced, sweep};
-use crate::support::forked::{Run, Sizes, wait_until};
-use crate::support::skipped;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use shoal::replay::{SampleError, leaderless};
@@ -17,6 +13,11 @@ use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, object, system};
 use shoal::standalone::{Patience, ReplayError, ReplayHandle, Stale};
 use shoal::sync::{AtomicBool, Ordering};
+
+use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::forked::traced::{Snapshot, Traced, sweep};
+use crate::support::forked::{Run, Sizes, wait_until};
+use crate::support::skipped;
 
 /// A participant that stands still after closing the gate to repair after another one.
 fn stopped_behind_the_gate(shared: &Shared) -> Traced {

@@ -3,13 +3,12 @@
 //! Wide layers go to `faer`, which reaches about nine tenths of the machine's arithmetic limit at 64 rows;
 //! narrow ones to [`super::narrow`].
 
-use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
 use pulp::Arch;
 
-use super::{
-    elementwise::{activate as activate_all, add_bias, add_bias_relu, column_sums, mask_gradient},
-    narrow::{Contract, Epilogue, Expand, MAXIMUM_NARROW, Outer, Side},
-};
+use super::elementwise::{activate as activate_all, add_bias, add_bias_relu, column_sums, mask_gradient};
+use super::narrow::{Contract, Epilogue, Expand, MAXIMUM_NARROW, Outer, Side};
 
 /// Runs `$body` with the constant `$constant` equal to `$value`, a number of columns from 1 to [`MAXIMUM_NARROW`].
 macro_rules! with_narrow {
