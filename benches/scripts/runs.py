@@ -85,8 +85,10 @@ class Run:
         return self.lines("metrics.jsonl")
 
     def wait_until(self, key, count):
-        """Waits until a counter of the metrics has passed `count`."""
+        """Waits until a counter of the metrics has passed `count`. Raises if the run ends before."""
         while not any(line[key] > count for line in self.metrics()[-1:]):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the run ended before its {key} had passed {count}")
             time.sleep(0.02)
 
     def summary(self):
