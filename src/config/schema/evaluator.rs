@@ -15,9 +15,9 @@ table! {
         /// did better than the best weights. They decide whether the run is solved, and whether the weights are the
         /// best. At least two, since one has no spread.
         confirm_episodes: usize = 100, whole(2, 10_000), "episodes";
-        /// The most environments of an evaluation, all in one process, of which each plays an episode at a time; there
-        /// are no more than `evaluator.episodes`. `evaluate` makes no more either. Set 1 for a simulator of which a
-        /// process can hold only one.
+        /// How many environments an evaluation may have, all in one process: each plays one episode after another.
+        /// There are fewer if `evaluator.episodes` is less. The limit also holds for `shoal evaluate`. Set 1 for a
+        /// simulator of which a process can hold only one.
         environments: usize = 32, whole(1, MOST_ENVIRONMENTS), "environments";
         /// Steps after which an episode is cut off and counts as far as it came: an environment without a limit of
         /// its own may never end one.

@@ -122,7 +122,7 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
             missed.extend(is_missed.then_some(fault));
         }
         found.orders += whole.executions;
-        writeln!(found.report, "{name}: {} orders, misses {} of {} faults", whole.executions, missed.len(), whole.possible.len()).unwrap();
+        writeln!(found.report, "{name}: {} orders, finds {} of {} faults", whole.executions, missed.len(), whole.possible.len()).unwrap();
         assert!(!missed.is_empty(), "whatever is broken, \"{name}\" holds: it says nothing");
         of_models.push((model, whole.possible.difference(&missed).copied().collect::<Vec<_>>()));
         found.possible.extend(whole.possible);
@@ -146,12 +146,12 @@ fn every_model_holds_and_every_weaker_ordering_is_missed_by_one() {
     });
     found.orders += together.iter().map(|(_, explored)| explored).sum::<usize>();
     let said_twice: Vec<(Fault, Option<Fault>)> = twice.into_iter().zip(together).map(|(fault, (other, _))| (fault, other)).collect();
-    println!("{}{} faults, {} missed, {} orders in all", found.report, found.possible.len(), found.missed.len(), found.orders);
+    println!("{}{} faults, {} found, {} orders in all", found.report, found.possible.len(), found.missed.len(), found.orders);
     for &fault in &never_missed {
-        println!("never missed: {fault} ({})", kept::reason(fault).unwrap_or("no reason is known"));
+        println!("never found: {fault} ({})", kept::reason(fault).unwrap_or("no reason is known"));
     }
     for (fault, other) in &said_twice {
-        println!("{fault} is missed together with: {}", other.map_or("nothing".to_owned(), |other| other.to_string()));
+        println!("{fault} is found together with: {}", other.map_or("nothing".to_owned(), |other| other.to_string()));
     }
     let unexplained: Vec<String> = never_missed.iter().filter(|&&fault| kept::reason(fault).is_none()).map(Fault::to_string).collect();
     assert_eq!(unexplained, [""; 0], "no model misses these, and `kept` has no reason for them");
