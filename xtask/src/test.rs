@@ -51,7 +51,7 @@ const DEFINITIONS: [Definition; 17] = [
     stage("kills-in-release", "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed"),
     with_libtorch("lints", "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
     // In one process: if libtorch is loaded at the start, a process for each test would take longer than the tests. One test after the
-    // other: a process that is forked while the result of another test is printed has a standard output that stays locked for ever.
+    // other, since some fork, and with libtorch other threads could hold any lock at that moment.
     with_libtorch("unit-tests", "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
     with_libtorch("tests", "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),
@@ -114,6 +114,9 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
     };
     check_that_something_is_left(only, &chosen, set_up.as_ref().map(|(_, environments)| environments))?;
     let nextest = has_nextest();
+    if !nextest && chosen.iter().any(|definition| definition.arguments.starts_with("nextest")) {
+        say("cargo-nextest is not installed: tests run under `cargo test`, program after program, and nothing ends one that hangs.");
+    }
     let stages = chosen.iter().filter_map(|definition| {
         let command = match definition.needs {
             Needs::Package(program) => {
