@@ -75,18 +75,41 @@ pub(crate) fn stage_names() -> Vec<&'static str> {
     DEFINITIONS.iter().map(|definition| definition.name).collect()
 }
 
+/// The stages to run. Unless the compiler `is_named` by Cargo.toml, its warnings are no failures, and no stage checks the format: each
+/// release of Rust has lints and a format of its own.
+fn choose(fast: bool, only: Option<&str>, is_named: bool) -> Vec<Definition> {
+    let is_chosen = |definition: &Definition| match only {
+        Some(name) => definition.name == name,
+        None if !is_named && definition.arguments.starts_with("fmt ") => false,
+        // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
+        // or without MP4, refuses.
+        None if fast => definition.needs == Needs::Nothing,
+        None => definition.name != "tests-without-libtorch",
+    };
+    let tolerant = |definition: Definition| Definition {
+        arguments: definition.arguments.trim_end_matches(" -- -D warnings"),
+        variable: definition.variable.filter(|(_, value)| *value != "-D warnings"),
+        ..definition
+    };
+    DEFINITIONS.into_iter().filter(is_chosen).map(|definition| if is_named { definition } else { tolerant(definition) }).collect()
+}
+
+/// Whether `version`, as cargo says it, is of the release of Rust that Cargo.toml names.
+fn is_named(version: &str) -> bool {
+    let patch = version.split(' ').nth(1).and_then(|number| number.strip_prefix(concat!(env!("CARGO_PKG_RUST_VERSION"), ".")));
+    patch.is_some_and(|patch| patch.parse::<u32>().is_ok())
+}
+
 /// Sets up what the chosen stages need, then runs them.
 pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
-    let chosen: Vec<_> = DEFINITIONS
-        .iter()
-        .filter(|definition| match only {
-            Some(name) => definition.name == name,
-            // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
-            // or without MP4, refuses.
-            None if fast => definition.needs == Needs::Nothing,
-            None => definition.name != "tests-without-libtorch",
-        })
-        .collect();
+    let version = workspace::cargo().arg("--version").output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())?;
+    if !is_named(&version) {
+        let named = env!("CARGO_PKG_RUST_VERSION");
+        say(format!(
+            "`{version}` is not of Rust {named}, which Cargo.toml names: its warnings are no failures, and the format is not checked."
+        ));
+    }
+    let chosen = choose(fast, only, is_named(&version));
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         let found = libtorch::find()?;
         // One stage builds a part of it, which is not known.
@@ -132,7 +155,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
 }
 
 /// Fails if the one stage that was asked for is left out: the command would succeed without having run it.
-fn check_that_something_is_left(only: Option<&str>, chosen: &[&Definition], environments: Option<&Environments>) -> Result<()> {
+fn check_that_something_is_left(only: Option<&str>, chosen: &[Definition], environments: Option<&Environments>) -> Result<()> {
     let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
     match (only, environments) {
         (Some(stage), Some(Environments::NativeAlone(obstacle))) if needs_python() => {
@@ -187,6 +210,23 @@ mod tests {
     }
 
     #[test]
+    fn warnings_are_failures_for_the_release_of_rust_that_is_named_alone() {
+        let named = env!("CARGO_PKG_RUST_VERSION");
+        assert!(is_named(&format!("cargo {named}.0 (f2d3ce0bd 2026-03-21)")) && is_named(&format!("cargo {named}.1")));
+        let nightly = format!("cargo {named}.0-nightly (f2d3ce0bd 2026-03-21)");
+        for other in [nightly.as_str(), "cargo 1.999.0 (f2d3ce0bd 2026-11-03)", ""] {
+            assert!(!is_named(other), "{other}");
+        }
+        let fails = |definition: &&Definition| definition.arguments.contains("-D warnings") || definition.variable.is_some();
+        let formats = |definition: &&Definition| definition.arguments.starts_with("fmt ");
+        for (is_named, expected) in [(true, (4, 3)), (false, (0, 0))] {
+            let chosen = choose(false, None, is_named);
+            assert_eq!((chosen.iter().filter(fails).count(), chosen.iter().filter(formats).count()), expected);
+        }
+        assert_eq!(choose(false, Some("format"), false).len(), 1, "whoever asks for a stage gets it");
+    }
+
+    #[test]
     fn a_machine_without_a_python_to_embed_builds_without_its_feature() {
         let without = (Libtorch::Fetched, Environments::NativeAlone(Obstacle::missing("there is none")));
         let lints = DEFINITIONS.iter().find(|definition| definition.name == "lints").unwrap();
@@ -210,10 +250,9 @@ mod tests {
 
     #[test]
     fn a_stage_that_is_asked_for_and_left_out_is_no_success() {
-        let stage = |name: &str| DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
         let without = Environments::NativeAlone(Obstacle::missing("there is none"));
         let with = Environments::InPython("venv".into());
-        let check = |name, environments| check_that_something_is_left(Some(name), &[stage(name)], Some(environments));
+        let check = |name, environments| check_that_something_is_left(Some(name), &choose(false, Some(name), true), Some(environments));
         let error = check("package-tests", &without).unwrap_err().to_string();
         assert!(error.starts_with("the stage `package-tests` needs a Python to embed: there is none. "), "{error}");
         check("package-tests", &with).unwrap();
