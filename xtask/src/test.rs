@@ -40,7 +40,7 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is found in seconds.
-const DEFINITIONS: [Definition; 17] = [
+const DEFINITIONS: [Definition; 18] = [
     stage("format", "fmt --all --check"),
     stage("example-format", "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", "clippy --workspace --all-targets --no-default-features -- -D warnings"),
@@ -57,6 +57,8 @@ const DEFINITIONS: [Definition; 17] = [
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
+    // What the package's tests start: any test of the library is built with all its programs, which the full set has built above.
+    with_libtorch("package-programs", "test --no-run --workspace --exclude shoal-models --features shoal/mp4 --test architecture"),
     package("package-build", "maturin", "develop --quiet"),
     package("package-tests", "python", "-m pytest"),
     package("documentation-site", "python", "../docs/site/build.py ../target/site"),
@@ -79,6 +81,8 @@ pub(crate) fn stage_names() -> Vec<&'static str> {
 /// release of Rust has lints and a format of its own.
 fn choose(fast: bool, only: Option<&str>, is_named: bool) -> Vec<Definition> {
     let is_chosen = |definition: &Definition| match only {
+        // These tests load and start what the other two build.
+        Some("package-tests") => ["package-programs", "package-build", "package-tests"].contains(&definition.name),
         Some(name) => definition.name == name,
         None if !is_named && definition.arguments.starts_with("fmt ") => false,
         // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
@@ -156,7 +160,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
 
 /// Fails if the one stage that was asked for is left out: the command would succeed without having run it.
 fn check_that_something_is_left(only: Option<&str>, chosen: &[Definition], environments: Option<&Environments>) -> Result<()> {
-    let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
+    let needs_python = || chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_)));
     match (only, environments) {
         (Some(stage), Some(Environments::NativeAlone(obstacle))) if needs_python() => {
             bail!("the stage `{stage}` needs a Python to embed: {obstacle}")
@@ -224,6 +228,12 @@ mod tests {
             assert_eq!((chosen.iter().filter(fails).count(), chosen.iter().filter(formats).count()), expected);
         }
         assert_eq!(choose(false, Some("format"), false).len(), 1, "whoever asks for a stage gets it");
+    }
+
+    #[test]
+    fn the_tests_of_the_package_are_repeated_with_what_they_load_and_start() {
+        let names: Vec<_> = choose(false, Some("package-tests"), true).iter().map(|definition| definition.name).collect();
+        assert_eq!(names, ["package-programs", "package-build", "package-tests"]);
     }
 
     #[test]
