@@ -123,6 +123,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         let environments = python::provide()?;
         Some((libtorch.loaded_on_demand(Profile::Dev), environments))
     } else {
+        prerequisites::require(only.is_none().then(prerequisites::shared_memory))?;
         None
     };
     // Without a Python the package is left out; `python::provide` has said so already.
