@@ -2,18 +2,16 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
 
 import pytest
-from command_line import wait_for
+from command_line import PROGRAMS, wait_for
+from pages.blocks import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-SUPERVISOR = TARGET / "debug/supervisor"
+SUPERVISOR = PROGRAMS / "supervisor"
 
 pytestmark = [
     pytest.mark.usefixtures("registry"),
