@@ -45,11 +45,19 @@ fn copy() -> PathBuf {
     let named = manifest.replace("path = \"../..\"", &format!("path = {:?}", root.display().to_string()));
     assert_ne!(named, manifest);
     place(&folder.join("Cargo.toml"), &named);
-    if !folder.join("Cargo.lock").exists() {
-        // The versions that everything else is tested with.
-        place(&folder.join("Cargo.lock"), &fs::read_to_string(root.join("Cargo.lock")).unwrap());
-    }
+    lock(&folder, &fs::read_to_string(root.join("Cargo.lock")).unwrap());
     folder
+}
+
+/// Begin with the versions that everything else is tested with, which the text `locked` has. What cargo makes of it stays until there are
+/// other versions.
+fn lock(folder: &Path, locked: &str) {
+    let begun = folder.join("Cargo.lock.begun");
+    if fs::read_to_string(&begun).is_ok_and(|text| text == locked) {
+        return;
+    }
+    place(&folder.join("Cargo.lock"), locked);
+    place(&begun, locked);
 }
 
 /// Write in one step, and nothing where nothing changes: tests in other processes may do the same, and compile from it.
@@ -252,5 +260,16 @@ fn it_shares_the_folder_of_this_build_also_where_settings_name_a_processor() {
     let processor = format!("/built/{}-unknown-linux-gnu/tmp", std::env::consts::ARCH);
     for temporary in ["/built/tmp", processor.as_str()] {
         assert_eq!(target_of(Path::new(temporary)), Path::new("/built"), "{temporary}");
+    }
+}
+
+#[test]
+fn it_has_the_versions_of_this_build_also_after_they_have_changed() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("Cargo.lock");
+    for (locked, built, expected) in [("one", "one of these", "one"), ("one", "one of these", "one of these"), ("two", "", "two")] {
+        lock(folder.path(), locked);
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+        fs::write(&file, built).unwrap();
     }
 }
