@@ -24,7 +24,13 @@ const WITHOUT_END: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_r
 /// Folders of the build that the test belongs to: for the copy of the example, and for everything that is compiled.
 fn folders() -> (PathBuf, PathBuf) {
     let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    (temporary.join("own_algorithm"), temporary.parent().expect("it lies in the folder of the build").to_owned())
+    (temporary.join("own_algorithm"), target_of(temporary).to_owned())
+}
+
+/// The target folder of cargo's folder `temporary` for tests. If settings name a processor, there is one for that in between.
+fn target_of(temporary: &Path) -> &Path {
+    let processor = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    temporary.ancestors().skip(1).find(|folder| !folder.ends_with(&processor)).expect("it lies in the folder of the build")
 }
 
 /// A copy of the example that names this library by its path. Always at the same place, so that what was compiled is found again.
@@ -39,11 +45,19 @@ fn copy() -> PathBuf {
     let named = manifest.replace("path = \"../..\"", &format!("path = {:?}", root.display().to_string()));
     assert_ne!(named, manifest);
     place(&folder.join("Cargo.toml"), &named);
-    if !folder.join("Cargo.lock").exists() {
-        // The versions that everything else is tested with.
-        place(&folder.join("Cargo.lock"), &fs::read_to_string(root.join("Cargo.lock")).unwrap());
-    }
+    lock(&folder, &fs::read_to_string(root.join("Cargo.lock")).unwrap());
     folder
+}
+
+/// Begin with the versions that everything else is tested with, which the text `locked` has. What cargo makes of it stays until there are
+/// other versions.
+fn lock(folder: &Path, locked: &str) {
+    let begun = folder.join("Cargo.lock.begun");
+    if fs::read_to_string(&begun).is_ok_and(|text| text == locked) {
+        return;
+    }
+    place(&folder.join("Cargo.lock"), locked);
+    place(&begun, locked);
 }
 
 /// Write in one step, and nothing where nothing changes: tests in other processes may do the same, and compile from it.
@@ -58,20 +72,22 @@ fn place(path: &Path, text: &str) {
 
 /// Cargo on the copy, as its owner would call it: from elsewhere, so that no setting of this repository counts, and offline. It shares
 /// the folder of this build, where most of what it needs has been compiled.
-fn cargo(command: &str) {
+fn cargo(arguments: &[&str]) -> Output {
     let (manifest, elsewhere) = (copy().join("Cargo.toml"), tempdir().unwrap());
     let mut cargo = Command::new("timeout");
-    cargo.args([COMPILING_S, env!("CARGO"), command, "--offline", "--quiet", "--manifest-path"]).arg(manifest);
+    cargo.args([COMPILING_S, env!("CARGO")]).args(arguments).args(["--offline", "--quiet", "--manifest-path"]).arg(manifest);
     // The workspace compiles its dependencies in this way; with another setting all of them would be compiled again.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
     let output = cargo.env("CARGO_TARGET_DIR", folders().1).current_dir(elsewhere.path()).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
+    output
 }
 
-/// The example's program, compiled.
+/// The example's program, compiled. Cargo says where it is.
 fn program() -> PathBuf {
-    cargo("build");
-    folders().1.join("debug/own_algorithm")
+    let messages = said(&cargo(&["build", "--message-format=json-render-diagnostics"]));
+    let executable = |line| serde_json::from_str::<Value>(line).ok()?["executable"].as_str().map(PathBuf::from);
+    messages.lines().find_map(executable).expect("cargo has built a program")
 }
 
 fn said(output: &Output) -> String {
@@ -236,5 +252,24 @@ fn a_run_goes_on_when_its_algorithm_has_got_another_key_and_with_nothing_but_the
 
 #[test]
 fn its_own_tests_pass() {
-    cargo("test");
+    cargo(&["test"]);
+}
+
+#[test]
+fn it_shares_the_folder_of_this_build_also_where_settings_name_a_processor() {
+    let processor = format!("/built/{}-unknown-linux-gnu/tmp", std::env::consts::ARCH);
+    for temporary in ["/built/tmp", processor.as_str()] {
+        assert_eq!(target_of(Path::new(temporary)), Path::new("/built"), "{temporary}");
+    }
+}
+
+#[test]
+fn it_has_the_versions_of_this_build_also_after_they_have_changed() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("Cargo.lock");
+    for (locked, built, expected) in [("one", "one of these", "one"), ("one", "one of these", "one of these"), ("two", "", "two")] {
+        lock(folder.path(), locked);
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+        fs::write(&file, built).unwrap();
+    }
 }

@@ -6,7 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+from pages.blocks import ROOT
+
 WATCHDOG_S = 60
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+#: Where cargo has built the programs of this checkout, as `cargo xtask test` says it.
+PROGRAMS = Path(os.environ.get("SHOAL_TEST_PROGRAMS", TARGET / "debug"))
 ENVIRONMENT = """
 import os
 import random

@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from command_line import processes_in, wait_for
@@ -18,12 +20,17 @@ def replay():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def registry(monkeypatch):
+    """A registry of runs of the test's own. The paths of sockets must be short: the name of the test is not in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder) / "shoal"
+
+
+@pytest.fixture
+def folder(tmp_path, registry, monkeypatch):
     """An empty folder to work in, with a registry of runs of its own."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "registry").mkdir(mode=0o700)
-    (tmp_path / "registry/shoal").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "registry"))
     yield tmp_path
     try:
         wait_for("everything to be gone", lambda: not processes_in(tmp_path))
@@ -32,7 +39,7 @@ def folder(tmp_path, monkeypatch):
         for pid in processes_in(tmp_path):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    assert not list((tmp_path / "registry/shoal").glob("*"))
+    assert not list(registry.glob("*"))
 
 
 @pytest.fixture(scope="session")

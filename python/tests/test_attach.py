@@ -2,22 +2,21 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
 
 import pytest
-from command_line import wait_for
+from command_line import PROGRAMS, wait_for
+from pages.blocks import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-SUPERVISOR = TARGET / "debug/supervisor"
+SUPERVISOR = PROGRAMS / "supervisor"
 
-pytestmark = pytest.mark.skipif(
-    not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it"
-)
+pytestmark = [
+    pytest.mark.usefixtures("registry"),
+    pytest.mark.skipif(not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it"),
+]
 
 # In a process of its own, whose registry of runs is that of the test.
 GUEST = """
@@ -60,17 +59,15 @@ shoal.Replay.attach(int(sys.argv[1])).sample(1, timeout=60)
 
 
 class Run:
-    """A supervisor under way, with a registry of its own."""
+    """A supervisor under way."""
 
     def __init__(self, process, folder):
         self.process, self.folder, self.has_ended = process, folder, False
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
 
     def guest(self, script, *arguments, prefix=()):
         """A Python process that runs `script`, with the supervisor's process id as its first argument."""
         return subprocess.Popen(
             [*prefix, sys.executable, "-c", script, str(self.process.pid), *arguments],
-            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -111,10 +108,9 @@ def running(folder, *changes, preset="cartpole_dqn", first_script=DRAWING):
         ROOT / f"configs/{preset}.toml",
         *(word for value in settings for word in ("--set", value)),
     ]
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
     with (
         open(folder / "output", "w") as output,
-        subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process,
+        subprocess.Popen(command, stdout=output, stderr=output) as process,
     ):
         run = Run(process, folder)
         try:

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wait_for
@@ -108,12 +109,16 @@ def test_actors_of_another_process_join(folder):
     assert supervisor.wait(WATCHDOG_S) == 130
 
 
-def test_a_killed_supervisor_takes_everything_with_it(folder):
+def test_a_killed_supervisor_takes_everything_with_it(folder, registry):
     supervisor = start("train", "cartpole_dqn", *ENDLESS)
     wait_for("steps", lambda: env_steps(supervisor.pid) > 0)
     supervisor.kill()
     supervisor.wait()
-    wait_for("the end of all", lambda: not processes_in(folder) and not list((folder / "registry/shoal").glob("*")))
+    wait_for("the end of all", lambda: not processes_in(folder) and not list(registry.glob("*")))
+
+
+def test_the_registry_of_a_test_leaves_room_for_long_names_of_users_and_temporary_folders(registry):
+    assert len(f"{registry}/4194304.socket") < len(tempfile.gettempdir()) + 60
 
 
 def test_another_interpreter_is_refused_with_the_command_that_uses_it(folder):

@@ -96,6 +96,13 @@ def interpreted(machine, page):
     return dict(zip(found, json.loads((folder / "outcomes.json").read_text()), strict=True))
 
 
+def test_a_dashboard_is_reached_where_a_proxy_is_set(machine, monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    Terminal(machine).dashboard(["runs/latest"])
+
+
 @each_block("python")
 def test_a_snippet_in_python_does_what_its_page_says(outcomes, block):
     outcome = outcomes(block.page)[block]

@@ -70,12 +70,15 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     // Signals are blocked until the child has reset the stop signal that it inherits: one that is sent to the child
     // itself must not be reset with it.
     let blocked = BlockedSignals::all();
+    // No other thread holds it at that moment, or the child would find it locked for ever. Threads of tests print.
+    let output = std::io::stdout().lock();
     let forked = match FORK.get() {
         Some(fork) => fork().map(|id| if id == 0 { ForkResult::Child } else { ForkResult::Parent { child: Pid::from_raw(id) } }),
         // SAFETY: the supervisor is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a
         // lock of the allocator or of libtorch at the moment of the fork; the child may therefore run any code.
         None => unsafe { fork() }.map_err(std::io::Error::from),
     };
+    drop(output);
     match forked.map_err(refused_fork)? {
         ForkResult::Parent { child } => {
             drop(blocked);
@@ -394,6 +397,25 @@ mod tests {
         // In a process of its own, which has one thread.
         let child = fork_child(|| i32::from(!keep_freed_memory())).unwrap();
         assert!(wait_for_children(&[child]));
+    }
+
+    #[test]
+    fn a_child_leaves_though_another_thread_printed_when_it_was_forked() {
+        let (prints, printing) = std::sync::mpsc::channel();
+        let printer = std::thread::spawn(move || {
+            let output = std::io::stdout().lock();
+            prints.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            drop(output);
+        });
+        printing.recv().unwrap();
+        let child = fork_child(|| {
+            // Otherwise it would wait for ever.
+            nix::unistd::alarm::set(10);
+            0
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
+        printer.join().unwrap();
     }
 
     #[test]

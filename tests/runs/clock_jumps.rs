@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use jiff::{Timestamp, ToSpan};
@@ -12,12 +12,14 @@ use crate::support::programs::{SMALL, Supervised, checkpoints_in, command};
 
 const DAY_S: i64 = 86_400;
 
-/// A library, built in `folder`, that moves the time of day of a process that loads it.
-fn moved_clock(folder: &Path) -> PathBuf {
+/// A library, built in `folder`, that moves the time of day of a process that loads it: its path from there, since a space or a colon in a
+/// longer one would end it in `LD_PRELOAD`.
+fn moved_clock(folder: &Path) -> &'static str {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/clock_jumps/moved_clock.c");
-    let library = folder.join("moved_clock.so");
-    let status = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().expect("a C compiler");
-    assert!(status.success());
+    let library = "./moved_clock.so";
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-shared", "-fPIC", "-o", library]).arg(source).current_dir(folder);
+    assert!(compiler.status().expect("a C compiler").success());
     library
 }
 
@@ -29,14 +31,14 @@ fn written(checkpoint: &Path) -> Option<Timestamp> {
 
 #[test]
 fn a_run_whose_time_of_day_jumps_forth_and_back_goes_on_and_is_gone_on_with() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::Builder::new().prefix("a space ").tempdir().unwrap();
     let moved = File::create(folder.path().join("moved")).unwrap();
     let set_clock = |seconds: i64| moved.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     set_clock(0);
     // Far less than the clock jumps by, and longer than an evaluator waits for a disk.
     let overrides = ["machine.hang_timeout_s=10.0", "checkpoint.interval_s=0.2", "checkpoint.keep_last=2", "evaluator.interval_ms=0"];
     let mut program = command(folder.path(), &[SMALL, &overrides].concat());
-    program.env("LD_PRELOAD", moved_clock(folder.path())).env("MOVED_CLOCK", folder.path().join("moved"));
+    program.env("LD_PRELOAD", moved_clock(folder.path())).env("MOVED_CLOCK", folder.path().join("moved")).current_dir(folder.path());
     let mut run = Supervised::spawn(program, folder);
     run.wait_for_updates(50);
     // Actor and learner were there before; the evaluator begins at its leisure.

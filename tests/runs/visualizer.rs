@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
+use shoal::checkpoint::RunCheckpoint;
 use shoal::segment::pictures::{Caption, DRAWN_AS_BARS};
 
 use crate::support::programs::{Supervised, Watchdog, bits, kill, start, wait_for};
@@ -231,12 +232,28 @@ fn a_visualizer_that_keeps_failing_is_given_up_and_training_goes_on() {
 
 #[test]
 fn a_visualizer_changes_no_bit_of_a_reproducible_run() {
-    let trained = |overrides: &[&str]| {
-        let mut run = start(&[&["actor.count=0", "run.stop_env_steps=3000", "run.seed=7"], overrides].concat());
-        run.succeed();
-        bits(&run.last_weights().parameters)
+    let every_second = ["checkpoint.synchronous_interval_steps=1000", "checkpoint.keep_last=100"];
+    let reproducible = [&every_second[..], &["actor.count=0", "run.seed=7", "evaluator.enabled=false"]].concat();
+    let learned = |run: &Supervised, checkpoint: &RunCheckpoint| {
+        bits(&checkpoint.policy(run.last_weights()).unwrap().expect("something was learned").parameters)
     };
-    assert_eq!(trained(&SHOWING), trained(&[]));
+    // It goes on until something is shown.
+    let mut shown = start(&[&SHOWING[..], &reproducible[..], &["environment.step_delay_us=1000"]].concat());
+    let (first, _) = picture(&shown, |_, _| true);
+    picture(&shown, |caption, _| caption.version > first.version);
+    let before = steps(&shown);
+    let checkpoint = shown.look_for("another checkpoint", |run| {
+        let newest = RunCheckpoint::open(&run.checkpoints().pop()?).unwrap();
+        (newest.manifest().env_steps > before).then_some(newest)
+    });
+    shown.end_by(Signal::SIGINT);
+
+    let limit = format!("run.stop_env_steps={}", checkpoint.manifest().env_steps);
+    let mut hidden = start(&[&reproducible[..], &[&limit]].concat());
+    hidden.succeed();
+    let last = RunCheckpoint::open(hidden.checkpoints().last().unwrap()).unwrap();
+    assert_eq!(last.manifest().env_steps, checkpoint.manifest().env_steps);
+    assert_eq!(learned(&shown, &checkpoint), learned(&hidden, &last));
 }
 
 #[cfg(feature = "python")]

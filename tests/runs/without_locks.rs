@@ -2,25 +2,27 @@
 //! killed supervisor has left. Driven as real binaries.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
 use crate::support::programs::{SMALL, command, kill, start, stop, try_kill};
 
-/// A library, built in `folder`, with which a program finds no locks on files.
-fn no_locks(folder: &Path) -> PathBuf {
+/// A library, built in `folder`, with which a program finds no locks on files: its path from there, since a space or a colon in a longer
+/// one would end it in `LD_PRELOAD`.
+fn no_locks(folder: &Path) -> &'static str {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/without_locks/no_locks.c");
-    let library = folder.join("no_locks.so");
-    let status = Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).status().expect("a C compiler");
-    assert!(status.success());
+    let library = "./no_locks.so";
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-shared", "-fPIC", "-o", library]).arg(source).current_dir(folder);
+    assert!(compiler.status().expect("a C compiler").success());
     library
 }
 
 #[test]
 fn whoever_goes_on_with_a_killed_run_waits_for_its_sentinel() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::Builder::new().prefix("a space ").tempdir().unwrap();
     // Built before anybody is stopped: the sentinel waits ten seconds for the actor.
     let library = no_locks(folder.path());
     let to_disk = "waiting for what was there to be on the disk";
@@ -41,7 +43,7 @@ fn whoever_goes_on_with_a_killed_run_waits_for_its_sentinel() {
             "run.resume=auto" => command(run.folder.path(), &[SMALL, &settings].concat()),
             _ => run.command_to(action, &[]),
         };
-        let mut going_on = program.arg("--check").env("LD_PRELOAD", &library).spawn().unwrap();
+        let mut going_on = program.arg("--check").env("LD_PRELOAD", library).current_dir(folder.path()).spawn().unwrap();
         let mut lines = BufReader::new(going_on.stderr.take().unwrap()).lines().map_while(Result::ok);
         let waits = lines.any(|line| line.contains(awaited));
         // The sentinel may have killed it by now.

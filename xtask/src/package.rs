@@ -27,6 +27,8 @@ const ENVIRONMENT: &str = ".venv";
 const TESTS: &str = "requirements-test.txt";
 /// The oldest Python that the package supports, as its `pyproject.toml` says. Environments in Python also run in older ones.
 const OLDEST: (u32, u32) = (3, 11);
+/// Names the folder of the workspace's programs to the package's tests.
+const PROGRAMS: &str = "SHOAL_TEST_PROGRAMS";
 /// The error if the virtual environment cannot be made.
 const FAILURE: &str = "python/.venv could not be made; check the network connection and try again";
 
@@ -119,12 +121,13 @@ pub(crate) fn install(programs: &Path, requirements: &str) -> Result<()> {
 }
 
 /// A command of the package's stages: a program of its environment, or cargo, in its folder. Builds share the
-/// workspace's target folder, and with it most of what they depend on.
+/// workspace's target folder, and with it most of what they depend on. Tests find the workspace's programs beside this one.
 pub(crate) fn command(programs: &Path, program: &str) -> Command {
     let root = workspace::root();
     let mut command = if program == "cargo" { workspace::cargo() } else { Command::new(programs.join(program)) };
     virtual_environment::for_itself(&mut command).current_dir(root.join(FOLDER));
     command.env("CARGO_TARGET_DIR", target(&root)).env("VIRTUAL_ENV", programs.with_file_name(""));
+    command.envs(std::env::current_exe().ok().map(|program| (PROGRAMS, program.with_file_name(""))));
     command
 }
 
@@ -162,6 +165,8 @@ mod tests {
         }
         assert!(variables.contains(&(OsStr::new("PIP_USER"), Some(OsStr::new("0")))));
         assert!(variables.iter().any(|(name, value)| *name == "VIRTUAL_ENV" && value.is_some()));
+        let programs = std::env::current_exe().unwrap().with_file_name("");
+        assert!(variables.contains(&(OsStr::new(PROGRAMS), Some(programs.as_os_str()))), "tests find the programs beside this one");
     }
 
     #[test]

@@ -23,6 +23,10 @@ const SETUP_BYTES: u64 = 1_500_000_000;
 const KEPT_BYTES: u64 = 800_000_000;
 /// Room for the set-up with the libraries for GPUs: 6 GB at the highest point.
 const CUDA_SETUP_BYTES: u64 = 6_500_000_000;
+/// Room in shared memory for the tests, of which several have a run at the same time. A container has 64 MB unless it is given more.
+const SHARED_MEMORY_BYTES: u64 = 500_000_000;
+/// How to make room on a disk.
+const ON_DISK: &str = "Make room, or move this checkout to a larger disk";
 /// What is built in each profile: 1.9 GB were measured for `train`, and 6.4 GB, without incremental files, for `test`.
 const BUILDS: [Build; 2] = [
     Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/supervisor"] },
@@ -77,7 +81,7 @@ pub(crate) fn require(checks: impl IntoIterator<Item = Check>) -> Result<()> {
 /// Prints every check; fails when one of them did.
 pub(crate) fn doctor() -> Result<()> {
     let found = libtorch::find();
-    let mut checks = vec![cpp_compiler(), space_to_build(&[Profile::Release, Profile::Dev], matches!(found, Ok(None)))];
+    let mut checks = vec![cpp_compiler(), space_to_build(&[Profile::Release, Profile::Dev], matches!(found, Ok(None))), shared_memory()];
     match found {
         Ok(Some(found)) => checks.push(Check { subject: "libtorch", outcome: Ok(found.to_string()) }),
         Ok(None) => {
@@ -101,6 +105,7 @@ pub(crate) fn doctor() -> Result<()> {
 pub(crate) fn for_build(profiles: &[Profile], fetches_libtorch: bool) -> Vec<Check> {
     let mut checks = vec![cpp_compiler(), space_to_build(profiles, fetches_libtorch)];
     checks.extend(fetches_libtorch.then(python_with_pip));
+    checks.extend(profiles.contains(&Profile::Dev).then(shared_memory));
     checks
 }
 
@@ -110,7 +115,7 @@ pub(crate) fn for_download(devices: Devices) -> [Check; 2] {
         Devices::Cpu => SETUP_BYTES,
         Devices::CpuAndCuda => CUDA_SETUP_BYTES,
     };
-    [python_with_pip(), space("disk space to fetch libtorch", &workspace::root(), needed_bytes)]
+    [python_with_pip(), space("disk space to fetch libtorch", &workspace::root(), needed_bytes, ON_DISK)]
 }
 
 /// The command, without arguments, of the C++ compiler that compiles torch-sys: `$CXX`, or else `c++`.
@@ -188,7 +193,7 @@ fn space_in(root: &Path, target: &Path, profiles: &[Profile], fetches_libtorch: 
         true => SETUP_BYTES.max(KEPT_BYTES + unbuilt_bytes),
         false => unbuilt_bytes,
     };
-    space("disk space for what is still to be built and fetched", target, needed_bytes)
+    space("disk space for what is still to be built and fetched", target, needed_bytes, ON_DISK)
 }
 
 /// What is not built yet of these `profiles` in `target`: nothing of a complete one, and of another what its size leaves of the estimate.
@@ -201,18 +206,29 @@ fn unbuilt_bytes(target: &Path, profiles: &[Profile]) -> u64 {
     unbuilt.into_iter().map(|build| build.bytes).sum::<u64>().saturating_sub(built_bytes)
 }
 
-/// Whether so many bytes are free where `folder` is, or will be.
-fn space(subject: &'static str, folder: &Path, needed_bytes: u64) -> Check {
+/// Room for the memory that the processes of the tests share.
+pub(crate) fn shared_memory() -> Check {
+    shared_memory_in(Path::new("/dev/shm"), SHARED_MEMORY_BYTES)
+}
+
+fn shared_memory_in(folder: &Path, needed_bytes: u64) -> Check {
+    let subject = "shared memory for the tests";
+    if !folder.is_dir() {
+        let advice = "As root:  mkdir -p /dev/shm && mount -t tmpfs -o mode=1777 tmpfs /dev/shm  (docker: leave --ipc=none out)";
+        return Check::new(subject, Err(format!("{} is not there. {advice}", folder.display())));
+    }
+    space(subject, folder, needed_bytes, "As root:  mount -o remount,size=2G /dev/shm  (docker: --shm-size=2g)")
+}
+
+/// Whether so many bytes are free where `folder` is, or will be; if not, `advice` says how to make room.
+fn space(subject: &'static str, folder: &Path, needed_bytes: u64, advice: &str) -> Check {
     let outcome = match free_bytes(folder) {
         // A file system that does not say how full it is gets the benefit of the doubt.
         None => Ok("unknown".to_owned()),
         Some(free) if free >= needed_bytes => Ok(format!("{:.1} GB free, {:.1} GB needed", gigabytes(free), gigabytes(needed_bytes))),
-        Some(free) => Err(format!(
-            "{:.1} GB free in {}, {:.1} GB needed. Make room, or move this checkout to a larger disk",
-            gigabytes(free),
-            folder.display(),
-            gigabytes(needed_bytes)
-        )),
+        Some(free) => {
+            Err(format!("{:.1} GB free in {}, {:.1} GB needed. {advice}", gigabytes(free), folder.display(), gigabytes(needed_bytes)))
+        }
     };
     Check { subject, outcome }
 }
@@ -340,6 +356,17 @@ mod tests {
     }
 
     #[test]
+    fn a_container_with_little_shared_memory_or_none_is_refused_before_the_tests_are_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = |folder: &Path, needed_bytes| shared_memory_in(folder, needed_bytes).outcome.unwrap_err();
+        let [little, none] = [refusal(folder.path(), u64::MAX), refusal(&folder.path().join("none"), 0)];
+        assert!(little.contains("GB needed. ") && little.contains("docker: --shm-size=2g"), "{little}");
+        assert!(none.contains("none is not there. ") && none.contains("--ipc=none"), "{none}");
+        let asks = |profile| for_build(&[profile], false).iter().any(|check| check.subject == "shared memory for the tests");
+        assert!(asks(Profile::Dev) && !asks(Profile::Release));
+    }
+
+    #[test]
     fn the_readme_names_the_room_that_is_asked_for() {
         let readme = std::fs::read_to_string(workspace::root().join("README.md")).unwrap();
         let [release, development] = BUILDS.map(|build| build.bytes);
@@ -348,6 +375,7 @@ mod tests {
             (release, "GB for `cargo xtask train`"),
             (development, "GB for `cargo xtask test`"),
             (release + development, "GB for both"),
+            (SHARED_MEMORY_BYTES, "GB of shared memory"),
         ] {
             let wanted = format!("{} {words}", gigabytes(bytes));
             assert!(readme.contains(&wanted), "{wanted}");

@@ -40,7 +40,7 @@ const fn package(name: &'static str, program: &'static str, arguments: &'static 
 }
 
 /// The cheap stages come first, so that a slip is found in seconds.
-const DEFINITIONS: [Definition; 17] = [
+const DEFINITIONS: [Definition; 18] = [
     stage("format", "fmt --all --check"),
     stage("example-format", "fmt --manifest-path examples/own_algorithm/Cargo.toml --check"),
     stage("lints-without-libtorch", "clippy --workspace --all-targets --no-default-features -- -D warnings"),
@@ -51,12 +51,14 @@ const DEFINITIONS: [Definition; 17] = [
     stage("kills-in-release", "nextest run --no-fail-fast --config tests/killed/as_released.toml --no-default-features --test killed"),
     with_libtorch("lints", "clippy --workspace --all-targets --features shoal/mp4 -- -D warnings"),
     // In one process: if libtorch is loaded at the start, a process for each test would take longer than the tests. One test after the
-    // other: a process that is forked while the result of another test is printed has a standard output that stays locked for ever.
+    // other, since some fork, and with libtorch other threads could hold any lock at that moment.
     with_libtorch("unit-tests", "test --no-fail-fast --workspace --exclude shoal-models --lib --features shoal/mp4 -- --test-threads=1"),
     with_libtorch("tests", "nextest run --no-fail-fast --workspace --exclude shoal-models --features shoal/mp4 --bins --test=*"),
     package("package-format", "cargo", "fmt --check"),
     package("package-style", "ruff", "check ."),
     package("package-lints", "cargo", "clippy --features pyo3/extension-module -- -D warnings"),
+    // What the package's tests start: any test of the library is built with all its programs, which the full set has built above.
+    with_libtorch("package-programs", "test --no-run --workspace --exclude shoal-models --features shoal/mp4 --test architecture"),
     package("package-build", "maturin", "develop --quiet"),
     package("package-tests", "python", "-m pytest"),
     package("documentation-site", "python", "../docs/site/build.py ../target/site"),
@@ -75,18 +77,43 @@ pub(crate) fn stage_names() -> Vec<&'static str> {
     DEFINITIONS.iter().map(|definition| definition.name).collect()
 }
 
+/// The stages to run. Unless the compiler `is_named` by Cargo.toml, its warnings are no failures, and no stage checks the format: each
+/// release of Rust has lints and a format of its own.
+fn choose(fast: bool, only: Option<&str>, is_named: bool) -> Vec<Definition> {
+    let is_chosen = |definition: &Definition| match only {
+        // These tests load and start what the other two build.
+        Some("package-tests") => ["package-programs", "package-build", "package-tests"].contains(&definition.name),
+        Some(name) => definition.name == name,
+        None if !is_named && definition.arguments.starts_with("fmt ") => false,
+        // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
+        // or without MP4, refuses.
+        None if fast => definition.needs == Needs::Nothing,
+        None => definition.name != "tests-without-libtorch",
+    };
+    let tolerant = |definition: Definition| Definition {
+        arguments: definition.arguments.trim_end_matches(" -- -D warnings"),
+        variable: definition.variable.filter(|(_, value)| *value != "-D warnings"),
+        ..definition
+    };
+    DEFINITIONS.into_iter().filter(is_chosen).map(|definition| if is_named { definition } else { tolerant(definition) }).collect()
+}
+
+/// Whether `version`, as cargo says it, is of the release of Rust that Cargo.toml names.
+fn is_named(version: &str) -> bool {
+    let patch = version.split(' ').nth(1).and_then(|number| number.strip_prefix(concat!(env!("CARGO_PKG_RUST_VERSION"), ".")));
+    patch.is_some_and(|patch| patch.parse::<u32>().is_ok())
+}
+
 /// Sets up what the chosen stages need, then runs them.
 pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
-    let chosen: Vec<_> = DEFINITIONS
-        .iter()
-        .filter(|definition| match only {
-            Some(name) => definition.name == name,
-            // The full set leaves that stage out: its tests run with libtorch as well, except for those of what a build without libtorch,
-            // or without MP4, refuses.
-            None if fast => definition.needs == Needs::Nothing,
-            None => definition.name != "tests-without-libtorch",
-        })
-        .collect();
+    let version = workspace::cargo().arg("--version").output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())?;
+    if !is_named(&version) {
+        let named = env!("CARGO_PKG_RUST_VERSION");
+        say(format!(
+            "`{version}` is not of Rust {named}, which Cargo.toml names: its warnings are no failures, and the format is not checked."
+        ));
+    }
+    let chosen = choose(fast, only, is_named(&version));
     let set_up = if chosen.iter().any(|definition| definition.needs != Needs::Nothing) {
         let found = libtorch::find()?;
         // One stage builds a part of it, which is not known.
@@ -96,6 +123,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         let environments = python::provide()?;
         Some((libtorch.loaded_on_demand(Profile::Dev), environments))
     } else {
+        prerequisites::require(only.is_none().then(prerequisites::shared_memory))?;
         None
     };
     // Without a Python the package is left out; `python::provide` has said so already.
@@ -114,6 +142,9 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
     };
     check_that_something_is_left(only, &chosen, set_up.as_ref().map(|(_, environments)| environments))?;
     let nextest = has_nextest();
+    if !nextest && chosen.iter().any(|definition| definition.arguments.starts_with("nextest")) {
+        say("cargo-nextest is not installed: tests run under `cargo test`, program after program, and nothing ends one that hangs.");
+    }
     let stages = chosen.iter().filter_map(|definition| {
         let command = match definition.needs {
             Needs::Package(program) => {
@@ -129,8 +160,8 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
 }
 
 /// Fails if the one stage that was asked for is left out: the command would succeed without having run it.
-fn check_that_something_is_left(only: Option<&str>, chosen: &[&Definition], environments: Option<&Environments>) -> Result<()> {
-    let needs_python = || chosen.iter().all(|definition| matches!(definition.needs, Needs::Package(_)));
+fn check_that_something_is_left(only: Option<&str>, chosen: &[Definition], environments: Option<&Environments>) -> Result<()> {
+    let needs_python = || chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_)));
     match (only, environments) {
         (Some(stage), Some(Environments::NativeAlone(obstacle))) if needs_python() => {
             bail!("the stage `{stage}` needs a Python to embed: {obstacle}")
@@ -184,6 +215,29 @@ mod tests {
     }
 
     #[test]
+    fn warnings_are_failures_for_the_release_of_rust_that_is_named_alone() {
+        let named = env!("CARGO_PKG_RUST_VERSION");
+        assert!(is_named(&format!("cargo {named}.0 (f2d3ce0bd 2026-03-21)")) && is_named(&format!("cargo {named}.1")));
+        let nightly = format!("cargo {named}.0-nightly (f2d3ce0bd 2026-03-21)");
+        for other in [nightly.as_str(), "cargo 1.999.0 (f2d3ce0bd 2026-11-03)", ""] {
+            assert!(!is_named(other), "{other}");
+        }
+        let fails = |definition: &&Definition| definition.arguments.contains("-D warnings") || definition.variable.is_some();
+        let formats = |definition: &&Definition| definition.arguments.starts_with("fmt ");
+        for (is_named, expected) in [(true, (4, 3)), (false, (0, 0))] {
+            let chosen = choose(false, None, is_named);
+            assert_eq!((chosen.iter().filter(fails).count(), chosen.iter().filter(formats).count()), expected);
+        }
+        assert_eq!(choose(false, Some("format"), false).len(), 1, "whoever asks for a stage gets it");
+    }
+
+    #[test]
+    fn the_tests_of_the_package_are_repeated_with_what_they_load_and_start() {
+        let names: Vec<_> = choose(false, Some("package-tests"), true).iter().map(|definition| definition.name).collect();
+        assert_eq!(names, ["package-programs", "package-build", "package-tests"]);
+    }
+
+    #[test]
     fn a_machine_without_a_python_to_embed_builds_without_its_feature() {
         let without = (Libtorch::Fetched, Environments::NativeAlone(Obstacle::missing("there is none")));
         let lints = DEFINITIONS.iter().find(|definition| definition.name == "lints").unwrap();
@@ -207,10 +261,9 @@ mod tests {
 
     #[test]
     fn a_stage_that_is_asked_for_and_left_out_is_no_success() {
-        let stage = |name: &str| DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
         let without = Environments::NativeAlone(Obstacle::missing("there is none"));
         let with = Environments::InPython("venv".into());
-        let check = |name, environments| check_that_something_is_left(Some(name), &[stage(name)], Some(environments));
+        let check = |name, environments| check_that_something_is_left(Some(name), &choose(false, Some(name), true), Some(environments));
         let error = check("package-tests", &without).unwrap_err().to_string();
         assert!(error.starts_with("the stage `package-tests` needs a Python to embed: there is none. "), "{error}");
         check("package-tests", &with).unwrap();

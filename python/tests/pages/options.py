@@ -2,18 +2,19 @@
 
 import functools
 import json
-import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+from command_line import PROGRAMS
+
 from pages.blocks import ROOT
 
 WATCHDOG_S = 120
 SHOAL = [sys.executable, "-m", "shoal"]
-XTASK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/xtask"
+XTASK = PROGRAMS / "xtask"
 EXAMPLE = ROOT / "examples/own_algorithm"
 #: Where pages run scripts from, beside the root.
 FOLDERS = [ROOT, ROOT / "benches/peers/replay", ROOT / "python"]
