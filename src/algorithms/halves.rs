@@ -3,8 +3,9 @@
 //! critics that it only reads.
 //!
 //! Both processes build all networks. Each learns its own half and takes over the other half's parameters from time to
-//! time. If it does so after every update, both halves together make the update of one learner, bit for bit
+//! time. If both do so after every update, in step, they make the update of one learner together, bit for bit
 //! (`tests/runs/learner_halves.rs`): one learner also updates critics and policy from the same parameters.
+//! In a run nothing holds them in step: either may be some swaps ahead.
 
 /// A half of an actor-critic algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
