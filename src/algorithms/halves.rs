@@ -40,8 +40,9 @@ pub trait Halved {
     /// [`super::Algorithm::handed_over`] values.
     fn hand_over(&self, values: &mut [f32]);
 
-    /// Compute from now on with `values`, which the other half handed over after `updates` updates of its own.
-    fn take_over(&mut self, values: &[f32], updates: u64);
+    /// Compute from now on with `values`, which the other half handed over after `updates` updates of its own. This half has made
+    /// `own_updates`, in the same run.
+    fn take_over(&mut self, values: &[f32], updates: u64, own_updates: u64);
 }
 
 /// What a process learns: one half, or the whole algorithm.

@@ -63,7 +63,7 @@ impl<'a> OtherHalf<'a> {
         if self.heard.is_none_or(|(version, _)| version != self.other.version())
             && let Some((version, [others_updates, ..])) = self.other.read(&mut self.values)
         {
-            halved(learning).take_over(&self.values, others_updates);
+            halved(learning).take_over(&self.values, others_updates, updates);
             self.heard = Some((version, others_updates));
         }
         self.heard.is_some_and(|(_, others_updates)| updates < others_updates + LEAD_SWAPS * self.run.config.learner.swap_interval_updates)
