@@ -268,6 +268,22 @@ fn a_learner_does_not_begin_from_scratch_where_what_was_learned_is_damaged() {
     assert!(matches!(error, RoleError::StateLost { version: 2 }) && error.to_string().contains("resume it from its last"), "{error}");
 }
 
+#[test]
+fn a_learner_that_leads_only_once_the_run_is_over_publishes_what_it_knows() {
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    learners.await_updates(250);
+    [1, 2].into_iter().for_each(|number| learners.stop_outside_operations(number));
+    learners.kill(0);
+    let before = learners.updates();
+    run.segment.control().set_run_state(RunState::Stopping);
+    [1, 2].into_iter().for_each(|number| learners.family.go_on(number));
+    learners.family.join();
+    let published = learners.updates_published();
+    assert_eq!(published, learners.updates());
+    assert!(published + 1 >= before, "{published} of {before} updates are left");
+}
+
 /// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks
 /// it.
 #[test]
