@@ -1,6 +1,6 @@
 //! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever
-//! is killed or stopped and whenever and however far actors step meanwhile, nobody waits for the dead, and what a living
-//! learner knows is not lost.
+//! is killed or stopped and whenever and however far actors step meanwhile, nobody waits for the dead, what a living
+//! learner knows is not lost, and who waits for one that computes nothing sleeps.
 //!
 //! What they learn is made up (`made_up`), so that each can check every sum it is given. The test plays the supervisor.
 
@@ -12,11 +12,15 @@ mod support {
     pub(crate) mod forked;
 }
 
+use std::ops::Range;
+use std::time::Duration;
+
 use made_up::{MadeUp, SNAPSHOT_INTERVAL_UPDATES, Stop};
 use rand::RngExt;
 use shoal::catalogue::Catalogue;
 use shoal::config::Config;
 use shoal::environments::registry;
+use shoal::machine::core_time::CoreTime;
 use shoal::roles::{RoleError, Run as RoleRun, learner};
 use shoal::segment::Region;
 use shoal::segment::control::RunState;
@@ -30,6 +34,11 @@ const PARAMETERS: usize = 1_003;
 const LEARNERS: usize = 3;
 /// The slot of the process that filled the replay: this one.
 const FILLER: usize = 7;
+/// Rows that it has inserted when the learners start.
+const ROWS: u32 = 32;
+
+/// How long a learner is watched while it waits.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// The learners of a run, and the membership that a supervisor would keep.
 struct Learners<'r> {
@@ -44,8 +53,7 @@ impl<'r> Learners<'r> {
         run.segment.control().set_run_state(RunState::Running);
         let filler = run.slot(FILLER);
         assert!(filler.reserve(Role::Actor, 0).is_some_and(|generation| filler.occupy(std::process::id(), generation)));
-        (0..32).for_each(|number| run.payload.stage(run.area(FILLER), Identity { life: 0, number }, None));
-        assert_eq!(run.replay(FILLER).flush(run.area(FILLER)), 32);
+        insert(run, 0..ROWS);
         let mut learners = Self { run, family: Family::new(run), membership: Membership::default() };
         (0..count).for_each(|number| learners.add(number, MadeUp::default()));
         learners
@@ -53,9 +61,14 @@ impl<'r> Learners<'r> {
 
     /// Start learner `number`, as the supervisor does.
     fn add(&mut self, number: usize, made_up: MadeUp) {
-        self.membership.enter(number).store(self.run.segment.control().membership());
         let run = self.run;
-        self.family.start(number, Role::Learner, || learn(run, number, made_up));
+        self.add_with(number, || learn(run, number, made_up));
+    }
+
+    /// Start learner `number`, which does what `body` does.
+    fn add_with(&mut self, number: usize, body: impl FnOnce()) {
+        self.membership.enter(number).store(self.run.segment.control().membership());
+        self.family.start(number, Role::Learner, body);
     }
 
     /// See to a learner whose end has been waited for, as the supervisor does.
@@ -107,6 +120,19 @@ impl<'r> Learners<'r> {
         self.family.wait_until(|| self.run.slot(number).phase() == Some(Phase::Exchange));
     }
 
+    /// Assert that learner `number`, until it has counted [`WAIT`] more as `counted`, has a core for less than half of that, and counts
+    /// less than half as much as `other`.
+    fn assert_sleeps(&self, number: usize, counted: Counter, other: Counter) {
+        let slot = self.run.slot(number);
+        let count = |counter| Duration::from_nanos(slot.counters().get(counter));
+        let core_time = || CoreTime::of_process(slot.pid()).expect("a learner that lives");
+        let (counted_before, other_before, core_time_before) = (count(counted), count(other), core_time());
+        let ran = || (core_time() - core_time_before).running;
+        self.family.wait_until(|| count(counted) >= counted_before + WAIT || ran() >= WAIT / 2);
+        assert!(ran() < WAIT / 2, "learner {number} does not sleep");
+        assert!(count(other) - other_before < WAIT / 2, "learner {number} counts its wait as another one");
+    }
+
     /// Updates in the newest state on the learner board.
     fn updates_published(&self) -> u64 {
         let board = self.run.segment.learner_boards().next().unwrap();
@@ -119,6 +145,13 @@ impl<'r> Learners<'r> {
         self.run.segment.control().set_run_state(RunState::Stopping);
         self.family.join();
     }
+}
+
+/// Insert rows with these numbers.
+fn insert(run: &Run, numbers: Range<u32>) {
+    let rows = numbers.len();
+    numbers.for_each(|number| run.payload.stage(run.area(FILLER), Identity { life: 0, number }, None));
+    assert_eq!(run.replay(FILLER).flush(run.area(FILLER)), rows);
 }
 
 /// The learner's own loop, with what it learns made up.
@@ -266,6 +299,47 @@ fn a_learner_does_not_begin_from_scratch_where_what_was_learned_is_damaged() {
     run.segment.words(Region::LearnerState)[1..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
     let error = join().unwrap_err();
     assert!(matches!(error, RoleError::StateLost { version: 2 }) && error.to_string().contains("resume it from its last"), "{error}");
+}
+
+#[test]
+fn a_learner_that_leads_only_once_the_run_is_over_publishes_what_it_knows() {
+    let run = run();
+    let mut learners = Learners::start(&run, LEARNERS);
+    learners.await_updates(250);
+    [1, 2].into_iter().for_each(|number| learners.stop_outside_operations(number));
+    learners.kill(0);
+    let before = learners.updates();
+    run.segment.control().set_run_state(RunState::Stopping);
+    [1, 2].into_iter().for_each(|number| learners.family.go_on(number));
+    learners.family.join();
+    let published = learners.updates_published();
+    assert_eq!(published, learners.updates());
+    assert!(published + 1 >= before, "{published} of {before} updates are left");
+}
+
+#[test]
+fn learners_sleep_while_another_is_starting_or_waits_for_rows_and_count_that_wait_as_what_it_is() {
+    let run = run();
+    let mut learners = Learners::start(&run, 2);
+    learners.await_updates(50);
+    learners.add_with(2, || {
+        loop {
+            std::thread::park();
+        }
+    });
+    for number in [0, 1] {
+        learners.await_waiting(number);
+        learners.assert_sleeps(number, Counter::ExchangeNs, Counter::LimiterWaitNs);
+    }
+    learners.kill(2);
+    learners.await_updates(50);
+    // One row more than there are.
+    learners.add(2, MadeUp { min_size: u64::from(ROWS) + 1, ..MadeUp::default() });
+    learners.family.wait_until(|| (0..LEARNERS).all(|number| run.slot(number).phase() == Some(Phase::LimiterWait)));
+    [0, 1].into_iter().for_each(|number| learners.assert_sleeps(number, Counter::LimiterWaitNs, Counter::ExchangeNs));
+    insert(&run, ROWS..ROWS + 1);
+    learners.await_updates(50);
+    learners.end();
 }
 
 /// As long as one of them lives that has taken part, a learner that joins misses one update at most: `made_up` checks

@@ -9,6 +9,9 @@ import torch
 
 from .errors import PolicyError
 
+# Where and as the file has its tensors, whatever device and type a session has made its default.
+_AS_SAVED = {"device": "cpu", "dtype": torch.float32}
+
 
 class TorchPolicy(torch.nn.Module):
     """Maps a batch of observations to the policy's best actions: indices, or vectors within the bounds."""
@@ -105,7 +108,8 @@ def _layers(network, tensors):
         numbered += 1
         if "convolution" in layer:
             outputs, inputs, kernel, _ = tensors[f"policy.{name}.weight"].shape
-            convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride=layer["convolution"]["stride"])
+            stride = layer["convolution"]["stride"]
+            convolution = torch.nn.Conv2d(inputs, outputs, kernel, stride=stride, **_AS_SAVED)
             layers.append(_filled(convolution, name, tensors))
         elif "dense" in layer:
             layers.append(_linear(name, tensors))
@@ -121,7 +125,7 @@ def _layers(network, tensors):
 
 def _linear(name, tensors):
     outputs, inputs = tensors[f"policy.{name}.weight"].shape
-    return _filled(torch.nn.Linear(inputs, outputs), name, tensors)
+    return _filled(torch.nn.Linear(inputs, outputs, **_AS_SAVED), name, tensors)
 
 
 def _filled(layer, name, tensors):

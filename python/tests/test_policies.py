@@ -80,10 +80,7 @@ def test_weights_that_were_moved_to_another_disk_are_played_as_their_run_did_thr
     assert shoal.load(file).stack == 4
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    policy = short_run(name).load()
+def assert_modules_choose_the_same(torch, policy, tmp_path):
     random = np.random.default_rng(1)
     observations = random.standard_normal((1000, *policy.observation_shape))
     if policy.observation_dtype == np.uint8:
@@ -106,6 +103,27 @@ def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
     policy.to_onnx(tmp_path / "policy.onnx")
     session = runtime.InferenceSession(tmp_path / "policy.onnx")
     check(session.run(None, {"observations": observations})[0])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_modules_of_pytorch_choose_the_same_actions(folder, name, tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    assert_modules_choose_the_same(torch, short_run(name).load(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["cartpole_ppo", "pendulum_ppo", "catch_dqn"])
+def test_modules_of_pytorch_are_as_the_file_is_whatever_a_session_has_made_its_default(folder, name, tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    policy = short_run(name).load()
+    # Stands for a GPU.
+    with torch.device("meta"):
+        module = policy.to_torch()
+    assert {tensor.device.type for tensor in module.state_dict().values()} == {"cpu"}
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_modules_choose_the_same(torch, policy, tmp_path)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_one_observation_and_rows_of_them_give_the_same_actions(folder):

@@ -290,13 +290,12 @@ impl Halved for DeterministicLearning {
         }
     }
 
-    fn take_over(&mut self, values: &[f32], updates: u64) {
+    fn take_over(&mut self, values: &[f32], updates: u64, own_updates: u64) {
         if self.part.learns(Half::Critics) {
             self.policy.online.set_parameters(&values[..self.policy.len()]);
             // After a restore nobody has counted how many of the policy's updates the target policy has followed: it is
-            // taken to be as many as the critics have made, but no more than the policy has made, since the critics may
-            // have counted in another run, and the half that learns the policy may lag behind.
-            let before = self.followed.unwrap_or(self.critics.steps().min(updates));
+            // taken to be as many as this half has made.
+            let before = self.followed.unwrap_or(own_updates);
             let TargetNetworks { tau, interval_updates: interval } = self.settings.target_networks;
             self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), tau as f32));
             // A policy whose learner was killed makes some updates again.

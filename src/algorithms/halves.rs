@@ -3,8 +3,9 @@
 //! critics that it only reads.
 //!
 //! Both processes build all networks. Each learns its own half and takes over the other half's parameters from time to
-//! time. If it does so after every update, both halves together make the update of one learner, bit for bit
+//! time. If both do so after every update, in step, they make the update of one learner together, bit for bit
 //! (`tests/runs/learner_halves.rs`): one learner also updates critics and policy from the same parameters.
+//! In a run nothing holds them in step: either may be some swaps ahead.
 
 /// A half of an actor-critic algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +40,9 @@ pub trait Halved {
     /// [`super::Algorithm::handed_over`] values.
     fn hand_over(&self, values: &mut [f32]);
 
-    /// Compute from now on with `values`, which the other half handed over after `updates` updates of its own.
-    fn take_over(&mut self, values: &[f32], updates: u64);
+    /// Compute from now on with `values`, which the other half handed over after `updates` updates of its own. This half has made
+    /// `own_updates`, in the same run.
+    fn take_over(&mut self, values: &[f32], updates: u64, own_updates: u64);
 }
 
 /// What a process learns: one half, or the whole algorithm.

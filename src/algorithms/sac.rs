@@ -337,7 +337,7 @@ impl Halved for SacLearning {
         }
     }
 
-    fn take_over(&mut self, values: &[f32], _updates: u64) {
+    fn take_over(&mut self, values: &[f32], _updates: u64, _own_updates: u64) {
         if self.part.learns(Half::Critics) {
             let (policy, others) = values.split_at(self.policy.len());
             self.policy.online.set_parameters(policy);

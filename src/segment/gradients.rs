@@ -76,11 +76,14 @@ impl<'a> GradientExchange<'a> {
 
     /// Whether every member of the view has arrived in `round`.
     pub fn all_arrived(self, view: View, round: u64) -> bool {
+        view.learners().all(|learner| self.has_arrived(learner, view, round))
+    }
+
+    /// Whether this member of the view has arrived in `round`.
+    pub fn has_arrived(self, learner: usize, view: View, round: u64) -> bool {
         // Acquire: pairs with the Release of `arrive`. A member may be one round ahead already.
-        view.learners().all(|learner| {
-            let arrived = self.arrival(learner).load(Ordering::Acquire);
-            arrived == view.stamp(round) || arrived == view.stamp(round + 1)
-        })
+        let arrived = self.arrival(learner).load(Ordering::Acquire);
+        arrived == view.stamp(round) || arrived == view.stamp(round + 1)
     }
 
     /// Add up the shares of all members, which have arrived in `round`. The sums replace `share` and `gradient`,

@@ -6,9 +6,11 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use shoal::config::Config;
 use shoal::segment::control::RunState;
+use shoal::segment::counters::Counter;
+use shoal::segment::membership::View;
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, kill, learner, program, said, start, stop, stop_outside_of_operations, told, under};
+use crate::support::programs::{self, kill, learner, number, program, said, start, stop, stop_outside_of_operations, told, under, updates};
 
 #[test]
 fn the_step_limit_ends_a_run_with_all_its_results() {
@@ -136,7 +138,6 @@ fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
         (0..count).for_each(|number| stop_outside_of_operations(learner(&segment, number)));
         run.end_by(Signal::SIGTERM);
         let log = run.log();
-        // Nor has one that is killed as well learned the same in its place.
         let cost = "what it had learned since the last publication, if nobody else has published it, is lost";
         for number in 0..count {
             let killed = format!("learner {number}, which was asked to leave, did not leave in time and was killed (after ");
@@ -146,6 +147,29 @@ fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
         assert!(run.run_folder().join("weights/last.safetensors").is_file() && run.checkpoints().len() == 1, "{log}");
         run.assert_nothing_left();
     }
+}
+
+#[test]
+fn what_the_learners_have_learned_is_kept_if_the_one_that_leads_dies_while_the_run_ends() {
+    // Nothing but the end has parameters published.
+    let mut run = start(&["learner.count=2", "learner.publish_interval_updates=1000000", "evaluator.enabled=false"]);
+    run.wait_for_updates(1);
+    let segment = run.segment();
+    let leads = View::load(segment.control().membership()).leader.unwrap();
+    let [leader, other] = [leads, 1 - leads].map(|number| learner(&segment, number));
+    run.wait_until("updates by both", || [leader, other].iter().all(|slot| slot.counters().get(Counter::Updates) >= 20));
+    [leader, other].into_iter().for_each(stop_outside_of_operations);
+    let learned = updates(&segment);
+    run.signal(Signal::SIGTERM);
+    run.wait_until("the end of training", || segment.control().run_state() == RunState::Stopping);
+    kill(leader.pid(), Signal::SIGKILL);
+    run.wait_for_log(&format!("learner {leads}, which was asked to leave, was killed by SIGKILL"));
+    kill(other.pid(), Signal::SIGCONT);
+    assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32));
+    let kept = run.last_weights().metadata.updates;
+    assert_eq!(kept, number(&run.metrics().pop().unwrap(), "updates"));
+    assert!(kept + 1 >= learned, "{kept} of {learned}");
+    run.assert_nothing_left();
 }
 
 #[test]

@@ -6,12 +6,13 @@ use serde_json::Value;
 use shoal::algorithms::{Half, Learning, Random, RunningStatistics, Statistics};
 use shoal::config::Config;
 use shoal::experience::transition::OBSERVATION;
+use shoal::metrics::Share;
 use shoal::replay::Batch;
 use shoal::segment::Segment;
 use shoal::segment::counters::Counter;
 use shoal::segment::processes::{Phase, Role};
 
-use crate::support::few_transitions::{ROWS, algorithm, batch, config, segment};
+use crate::support::few_transitions::{ROWS, algorithm, batch, config, segment, state};
 use crate::support::programs::{bits, kill, learner, living, start_preset, stop_outside_of_operations};
 
 const UPDATES: u64 = 40;
@@ -78,7 +79,7 @@ fn alone_and_halved(name: &str, change: impl Fn(&mut Config), interval: u64) -> 
                 half.halved().unwrap().hand_over(values);
             }
             for (half, values) in halves.iter_mut().zip(values.iter().rev()) {
-                half.halved().unwrap().take_over(values, updates);
+                half.halved().unwrap().take_over(values, updates, updates);
             }
         }
         if updates < UPDATES {
@@ -124,6 +125,43 @@ fn a_target_policy_moves_as_far_however_seldom_it_receives_the_policy() {
         values(&alone[part]).iter().zip(values(&halved[part])).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
     };
     assert!(difference(0) < 1e-6 && difference(1) < 1e-6, "{} {}", difference(0), difference(1));
+}
+
+/// The part of its way to a policy that the target policy of a restored half of the critics goes while that half hears of the policy after
+/// each of `heard` updates. The critics have made a hundred steps, `own_updates` of them in this run.
+fn way_gone(own_updates: u64, heard: impl IntoIterator<Item = u64>) -> f32 {
+    let mut config = config("td3", "Pendulum-v1");
+    config.algorithm.target_interval_updates = Some(1);
+    let algorithm = algorithm(&config);
+    let [mut source, mut critics] = [3, 4].map(|seed| algorithm.learning(seed).unwrap());
+    let mut gradient = vec![0.01; algorithm.sizes().learned];
+    for _ in 0..100 {
+        let mut share = Share { samples: 1.0, ..Share::new(algorithm.metrics()) };
+        source.apply(&mut gradient, &mut share, 1e-3);
+    }
+    critics.halved().unwrap().learn_only(Half::Critics);
+    critics.restore(&state(&*algorithm, &*source));
+    // The policy's part of a state: parameters, then those of the target.
+    let first_of_target = critics.published().len();
+    let target = |learning: &dyn Learning| state(&*algorithm, learning)[first_of_target];
+    let begin = target(&*critics);
+    let policy = vec![1.0; algorithm.handed_over()];
+    for updates in heard {
+        critics.halved().unwrap().take_over(&policy, updates, own_updates);
+    }
+    (target(&*critics) - begin) / (1.0 - begin)
+}
+
+#[test]
+fn a_restored_target_policy_has_followed_as_many_updates_as_the_critics_have_made_in_the_run() {
+    let way_of = |steps: i32| 1.0 - 0.995f32.powi(steps);
+    // A policy whose half is further behind makes again what has been followed.
+    assert_eq!(way_gone(100, (0..=96).step_by(8)), 0.0);
+    // Other steps of the critics are of the run that this one began with.
+    for (own_updates, heard, steps) in [(100, [96, 110], 10), (50, [60, 60], 10), (0, [0, 4], 4)] {
+        let gone = way_gone(own_updates, heard);
+        assert!((gone - way_of(steps)).abs() < 1e-5, "{own_updates} updates, {heard:?} of the policy: {gone}");
+    }
 }
 
 const SPLIT: &[&str] = &[

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
-use shoal::algorithms::{Half, Statistics};
+use shoal::algorithms::Statistics;
 use shoal::catalogue::Catalogue;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 use shoal::config::Config;
@@ -12,7 +12,6 @@ use shoal::roles::supervisor::{Prepared, SupervisorError};
 use shoal::segment::{Segment, SegmentSizes};
 use shoal::sync::Ordering;
 
-use crate::support::few_transitions::{algorithm, config, state};
 use crate::support::programs::{self, SMALL, Supervised, bits, checkpoints_in, number, preset, program, said, start, start_preset, told};
 
 /// A synchronous run whose last weights are those of its only checkpoint.
@@ -142,29 +141,6 @@ fn halves_of_an_algorithm_begin_with_what_halves_have_learned() {
     let mut whole = start_preset("pendulum_td3", &[&split[1..], &[&from(&source)]].concat());
     assert!(!whole.wait().success());
     assert!(whole.output().contains("was learned with learner.split=\"actor_critic\"; set the same here"), "one has both, in one state");
-}
-
-#[test]
-fn a_target_policy_follows_from_the_first_update_of_a_run_though_its_critics_have_made_many_before() {
-    let config = config("td3", "Pendulum-v1");
-    let algorithm = algorithm(&config);
-    let mut source = algorithm.learning(3).unwrap();
-    let mut gradient = vec![0.01; algorithm.sizes().learned];
-    for _ in 0..200 {
-        let mut share = shoal::metrics::Share { samples: 1.0, ..shoal::metrics::Share::new(algorithm.metrics()) };
-        source.apply(&mut gradient, &mut share, 1e-3);
-    }
-    let mut critics = algorithm.learning(4).unwrap();
-    critics.halved().unwrap().learn_only(Half::Critics);
-    critics.restore(&state(&*algorithm, &*source));
-    // The policy's part of a state: parameters, then those of the target.
-    let length = critics.published().len();
-    let target = |learning: &dyn shoal::algorithms::Learning| bits(&state(&*algorithm, learning)[length..2 * length]);
-    let policy = vec![0.5; algorithm.handed_over()];
-    critics.halved().unwrap().take_over(&policy, 0);
-    let before = target(&*critics);
-    critics.halved().unwrap().take_over(&policy, 4);
-    assert!(before != target(&*critics), "it has not followed");
 }
 
 #[test]

@@ -33,12 +33,14 @@ pub(crate) struct MadeUp {
     pub(crate) stop: Option<(Stop, u64)>,
     /// Updates that may be missing in a state that it goes on from.
     pub(crate) most_lost: u64,
+    /// Rows that it waits for before its first batch.
+    pub(crate) min_size: u64,
 }
 
 impl Default for MadeUp {
     fn default() -> Self {
         // A follower may have been one round behind the leader that died.
-        Self { stop: None, most_lost: 1 }
+        Self { stop: None, most_lost: 1, min_size: 1 }
     }
 }
 
@@ -46,7 +48,7 @@ impl MadeUp {
     /// The algorithm, as learner `number` sees it.
     pub(crate) fn algorithm(self, segment: &Segment, config: &Config, schema: Schema, number: usize, parameters: usize) -> MadeUpAlgorithm {
         let network = NetworkSpec::perceptron(1, &[], Head::Linear { outputs: 1 });
-        let experience = Rows { config: config.clone(), schema };
+        let experience = Rows { config: config.clone(), schema, min_size: self.min_size };
         MadeUpAlgorithm { asked: self, segment: segment.name().to_owned(), experience, network, number, parameters }
     }
 }
@@ -64,6 +66,7 @@ pub(crate) struct MadeUpAlgorithm {
 struct Rows {
     config: Config,
     schema: Schema,
+    min_size: u64,
 }
 
 impl Experience for Rows {
@@ -84,7 +87,7 @@ impl Experience for Rows {
     }
 
     fn limiter(&self) -> RateLimiter {
-        RateLimiter { min_size: 1, samples_per_insert: None, takes_once: false, error_band: f64::INFINITY }
+        RateLimiter { min_size: self.min_size, samples_per_insert: None, takes_once: false, error_band: f64::INFINITY }
     }
 
     fn recorder(&self, _: usize) -> Box<dyn Recorder> {

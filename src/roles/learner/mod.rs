@@ -238,11 +238,19 @@ impl<'a> Learner<'a> {
 
     /// Publish the newest parameters and state, and report the last updates, so that nothing of an orderly end is lost.
     pub fn leave(&mut self) {
-        if self.leads() {
+        if self.leads() || self.has_inherited() {
+            self.count_updates();
             self.reports.push(self.laps.last_lap_at_ns());
             self.publish_parameters();
             self.publish_state(self.view);
         }
+    }
+
+    /// Whether this learner leads in a view that it joins no more, since the run is over, and knows what the leader before it has
+    /// published, or more, where that one was killed.
+    fn has_inherited(&mut self) -> bool {
+        let leads_next = self.view.contains(self.run.number) && self.newest_view().leader == Some(self.run.number);
+        leads_next && self.states.read(&mut self.state).is_none_or(|(_, [_, updates, ..])| self.updates >= updates)
     }
 }
 

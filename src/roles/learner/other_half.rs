@@ -9,7 +9,6 @@ use super::Run;
 use crate::algorithms::{Half, Halved, Learning};
 use crate::segment::float_board::FloatBoard;
 use crate::segment::layout::HALVES;
-use crate::segment::processes::{Phase, Role};
 
 /// Swaps by which one half may be ahead of what it has heard of the other.
 const LEAD_SWAPS: u64 = 2;
@@ -63,17 +62,10 @@ impl<'a> OtherHalf<'a> {
         if self.heard.is_none_or(|(version, _)| version != self.other.version())
             && let Some((version, [others_updates, ..])) = self.other.read(&mut self.values)
         {
-            halved(learning).take_over(&self.values, others_updates);
+            halved(learning).take_over(&self.values, others_updates, updates);
             self.heard = Some((version, others_updates));
         }
         self.heard.is_some_and(|(_, others_updates)| updates < others_updates + LEAD_SWAPS * self.run.config.learner.swap_interval_updates)
-    }
-
-    /// Whether the other half does not go on because it waits for new rows.
-    pub(super) fn waits_for_rows(&self) -> bool {
-        // What a half that is gone was doing last says nothing.
-        let mut learners = self.run.segment.processes().living().filter(|slot| slot.plays(Role::Learner));
-        learners.any(|slot| slot.index() != self.run.process.index() && slot.phase() == Some(Phase::LimiterWait))
     }
 }
 

@@ -56,7 +56,7 @@ impl Session {
             // Nothing is said of other processes: what they had staged is saved, and nobody misses them any more.
             let role = exit.planned.role;
             if (role.learns() || role.evaluates()) && (!is_orderly || exit.is_own_fault) {
-                let mut lost = loss_at_end(role, exit.was_closing, self.leader_of_all());
+                let mut lost = loss_at_end(role, exit.was_closing).to_owned();
                 if role == Role::Evaluator && death.was_late() && !exit.was_closing && self.may_play_on_and_on() {
                     lost += &why_evaluation_was_late(self.config().evaluator.episode_limit_steps);
                 }

@@ -50,12 +50,11 @@ pub(super) fn why_evaluation_was_late(limit_steps: u32) -> String {
 }
 
 /// What the death of a process that learns or evaluates cost at the end of the run, when nobody replaces it: of one that `was_closing` its
-/// environments, nothing. `leader` is as for [`loss`].
-pub(super) fn loss_at_end(role: Role, was_closing: bool, leader: Option<usize>) -> String {
-    match (role, leader) {
-        _ if was_closing => "nothing of the run is lost".into(),
-        (Role::Learner, Some(leader)) => format!("learner {leader}, which leads, has learned the same"),
-        (Role::Evaluator, _) => "what it had not reported is lost".into(),
-        _ => "what it had learned since the last publication, if nobody else has published it, is lost".into(),
+/// environments, nothing. What one has learned another may still publish.
+pub(super) fn loss_at_end(role: Role, was_closing: bool) -> &'static str {
+    match role {
+        _ if was_closing => "nothing of the run is lost",
+        Role::Evaluator => "what it had not reported is lost",
+        _ => "what it had learned since the last publication, if nobody else has published it, is lost",
     }
 }
