@@ -237,11 +237,16 @@ class Run:
         return load(self.folder, weights)
 
     def plot(self, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
-        """Draw the returns of training and of routine evaluations over steps with matplotlib. Returns the axes."""
+        """Draw the returns of training and of routine evaluations over steps with matplotlib. Returns the axes.
+
+        In `axes` that are given, which may have other runs, the name of the run's folder is part of the legend.
+        """
+        name = f"{self.folder.name}, "
         if axes is None:
             import matplotlib.pyplot as plt
 
-            axes = plt.subplots()[1]
+            axes, name = plt.subplots()[1], ""
+            axes.set(title=self.folder.name)
         trained = [(line["env_steps"], line.get("train_return_mean")) for line in _once(self.metrics())]
         # Good weights alone are confirmed, which would bend the curve.
         routine = [line for line in self.evaluations() if line["kind"] == "routine"]
@@ -249,8 +254,8 @@ class Run:
         for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
             known = [point for point in points if point[1] is not None]
             if known:
-                axes.plot(*zip(*known, strict=True), marker=marker, label=label)
-        axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
+                axes.plot(*zip(*known, strict=True), marker=marker, label=name + label)
+        axes.set(xlabel="environment steps", ylabel="return")
         axes.legend()
         return axes
 
