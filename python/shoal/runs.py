@@ -214,7 +214,7 @@ class Run:
         return Metrics(self, follow)
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """The lines of `evaluations.jsonl`, each a dictionary."""
+        """The lines of `evaluations.jsonl`, each a dictionary; also those of steps taken again after a crash."""
         return _lines(self.folder / "evaluations.jsonl")
 
     def inspect(self) -> dict[str, Any]:
@@ -499,10 +499,10 @@ class Metrics:
             time.sleep(10 * _POLL_S)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A `pandas.DataFrame` with one row per line."""
+        """A `pandas.DataFrame` with one row per line, without those of steps that the run took again after a crash."""
         import pandas
 
-        return pandas.DataFrame(list(self))
+        return pandas.DataFrame(_once(self))
 
     @property
     def _path(self):

@@ -59,6 +59,18 @@ def test_a_plot_has_routine_evaluations_alone_and_steps_that_were_taken_again_on
     assert steps[-2:] == (700, 3000) and list(steps) == sorted(steps)
 
 
+def test_a_table_of_metrics_has_steps_that_were_taken_again_only_once(tmp_path, monkeypatch):
+    from shoal.runs import Metrics
+
+    # As if the run had been killed and resumed from the checkpoint at 700 steps.
+    written = [{"env_steps": steps} for steps in (400, 1200, 700, 900)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in written))
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    metrics = Metrics(SimpleNamespace(folder=tmp_path), follow=False)
+    assert list(metrics) == written
+    assert metrics.to_pandas() == [{"env_steps": steps} for steps in (400, 700, 900)]
+
+
 def drawn_of(*runs):
     """The lines that `runs` draw into one picture, by their names in its legend, and what else they set there."""
     drawn, settings = {}, {}
