@@ -15,6 +15,8 @@
 //!    - [`Learning`] is what a learner learns with: a batch in, a gradient out ([`Learning::gradient`]), and then, from
 //!      the sum of all learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against
 //!      [`Network::forward`] and [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
+//!
+//!    [`check_algorithm`] tells whether several learners make the update of one, and whether a replacement goes on.
 //! 3. **A program**: [`program::main`](crate::program::main), which is told what to add to the [`Catalogue`]. The
 //!    program has all commands of `shoal`.
 //!
@@ -84,6 +86,7 @@
 
 pub use rand::RngExt;
 
+pub use crate::algorithms::conformance::{check_algorithm, random_transitions};
 pub use crate::algorithms::registry::Declaration;
 pub use crate::algorithms::{
     ActionMut, Algorithm, AlgorithmError, GRADIENT_NORM, LOSS, Learning, Policy, Q_MEAN, Random, Sizes, StateReader, StateWriter, Trained,

@@ -6,6 +6,7 @@ mod actor_critic;
 mod appo;
 mod auto_encoder;
 mod blockwise;
+pub mod conformance;
 mod critics;
 mod ddpg;
 mod deterministic;
@@ -147,7 +148,7 @@ pub trait Policy: Send {
 }
 
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
-/// their gradients up in between.
+/// their gradients up in between. [`conformance::check_algorithm`] tells whether it keeps the rules below.
 pub trait Learning {
     /// What actors and the evaluator act with: the parameters of [`Algorithm::network`].
     fn published(&mut self) -> &[f32];

@@ -179,3 +179,19 @@ impl Learning for Sarsa {
         self.network.restore(&mut StateReader::new(state));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::{self, Corridor};
+
+    #[test]
+    fn it_keeps_the_rules_of_algorithms() {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_algorithm(DECLARATION, ExpectedSarsa::new).unwrap();
+        let mut config = Config::for_environment(environment::ID);
+        config.algorithm.name = DECLARATION.name.into();
+        let algorithm = catalogue.algorithms().build(&config, &Corridor::spec()).unwrap();
+        check_algorithm(&*algorithm, &random_transitions(&Corridor::spec(), 64)).unwrap();
+    }
+}
