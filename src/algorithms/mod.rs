@@ -42,8 +42,8 @@ pub use halves::{Half, Halved};
 pub(crate) use policy_and_value::VALUE;
 pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
-pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_weighted_mean};
-pub use trained::{Trained, WithTarget};
+pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_mean, take_weighted_mean};
+pub use trained::{Trained, WithTarget, adam_settings};
 
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
