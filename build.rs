@@ -21,6 +21,13 @@ fn main() {
     }
 }
 
+/// Passes an argument to the linker of this package's programs, and to whoever reads `DEP_SHOAL_LINK_ARGUMENT_` and `library` in the build
+/// script of a package that depends on this one: cargo does not pass it to the linker of that package's programs.
+fn link_argument(library: &str, argument: &str) {
+    println!("cargo::rustc-link-arg={argument}");
+    println!("cargo::metadata=LINK_ARGUMENT_{library}={argument}");
+}
+
 /// Makes programs load the libmujoco that they were linked with, and remember where the models of Gymnasium's package are:
 /// `cargo xtask setup` puts links to both into one folder.
 ///
@@ -30,7 +37,7 @@ fn link_mujoco() {
     const FOLDER: &str = "MUJOCO_DYNAMIC_LINK_DIR";
     println!("cargo::rerun-if-env-changed={FOLDER}");
     if let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) {
-        println!("cargo::rustc-link-arg=-Wl,-rpath,{}", folder.display());
+        link_argument("MUJOCO", &format!("-Wl,-rpath,{}", folder.display()));
         println!("cargo::rustc-env=SHOAL_MUJOCO_ASSETS_OF_BUILD={}", folder.join("assets").display());
     }
 }
@@ -46,7 +53,7 @@ fn link_libtorch() {
         println!("cargo::error=libtorch was in {} and is gone. Fetch it again with:  cargo xtask setup", libraries.display());
         return;
     }
-    println!("cargo::rustc-link-arg=-Wl,-rpath,{}", libraries.display());
+    link_argument("LIBTORCH", &format!("-Wl,-rpath,{}", libraries.display()));
     link_cuda(&libraries);
     link_on_demand(&libraries);
 }
@@ -74,7 +81,7 @@ fn link_on_demand(libraries: &Path) {
 fn link_cuda(libraries: &Path) {
     let library = libraries.join("libtorch_cuda.so");
     if library.exists() {
-        println!("cargo::rustc-link-arg=-Wl,--no-as-needed,{},--as-needed", library.display());
+        link_argument("CUDA", &format!("-Wl,--no-as-needed,{},--as-needed", library.display()));
     }
 }
 
@@ -92,7 +99,9 @@ fn link_python() {
         );
         return;
     }
-    pyo3_build_config::add_libpython_rpath_link_args();
+    if let Some(folder) = python.lib_dir() {
+        link_argument("PYTHON", &format!("-Wl,-rpath,{folder}"));
+    }
     let home = python.run_python_script("import sys; print(sys.base_prefix)").unwrap_or_default();
     // The version is that of the library which is linked: another interpreter may have taken the place of the one that PyO3 asked.
     let version = python.lib_name().and_then(|library| library.strip_prefix("python"));

@@ -12,9 +12,7 @@ use std::error::Error;
 use std::fs::File;
 
 use gif::{Encoder, Frame, Repeat};
-use rand::SeedableRng;
 use shoal::environments::registry;
-use shoal::networks::{Adam, AdamSettings};
 use shoal::prelude::*;
 use shoal::values::ValueType;
 

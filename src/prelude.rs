@@ -15,6 +15,8 @@
 //!    - [`Learning`] is what a learner learns with: a batch in, a gradient out ([`Learning::gradient`]), and then, from
 //!      the sum of all learners' gradients, new parameters ([`Learning::apply`]). The loss is written by hand against
 //!      [`Network::forward`] and [`Network::backward`]. [`Trained`] keeps network, target network and Adam together.
+//!
+//!    [`check_algorithm`] tells whether several learners make the update of one, and whether a replacement goes on.
 //! 3. **A program**: [`program::main`](crate::program::main), which is told what to add to the [`Catalogue`]. The
 //!    program has all commands of `shoal`.
 //!
@@ -82,22 +84,27 @@
 //! Parameters, gradients and a learner's state are flat slices of `f32` too, which is how they lie in shared memory:
 //! [`Sizes`] says how long they are.
 
-pub use rand::RngExt;
+pub use rand::{RngExt, SeedableRng};
+pub use rand_distr::StandardNormal;
 
+pub use crate::algorithms::conformance::{check_algorithm, random_transitions};
 pub use crate::algorithms::registry::Declaration;
 pub use crate::algorithms::{
     ActionMut, Algorithm, AlgorithmError, GRADIENT_NORM, LOSS, Learning, Policy, Q_MEAN, Random, Sizes, StateReader, StateWriter, Trained,
-    WithTarget, bootstrap, continuous_actions, discrete_actions, greedy, take_weighted_mean, uniform,
+    WithTarget, adam_settings, bootstrap, continuous_actions, discrete_actions, greedy, take_mean, take_weighted_mean, uniform,
 };
 pub use crate::catalogue::{Catalogue, CatalogueError};
-pub use crate::config::schema::{AlgorithmConfig, Engine, Loss};
+pub use crate::config::schema::{AlgorithmConfig, Engine, InitialPriority, Loss};
 pub use crate::config::{AlgorithmKey, Config};
 pub use crate::environments::{
     Action, ActionSpace, Dynamics, Environment, EnvironmentError, EnvironmentSpec, Generator, Native, ObservationSpace, Outcome, Picture,
-    Step, conformance,
+    Step, conformance, derive_seed,
 };
 pub use crate::experience::{Choice, Drawn, Experience, Recorder, Seat, Source, SourceError, Steps, Storage, Transitions, transition};
-pub use crate::metrics::{Metric, Share};
-pub use crate::networks::{Device, Head, InputSpec, Layer, Network, NetworkSpec, build as build_network, build_for_acting};
-pub use crate::replay::{Batch, Element, Field, RateLimiter, Replay, Schema, StagingArea};
+pub use crate::metrics::{Metric, Share, Tally};
+pub use crate::networks::{
+    Adam, AdamSettings, Device, Head, InputSpec, Layer, NamedHead, Network, NetworkSpec, build as build_network, build_for_acting,
+    clip_norm, polyak,
+};
+pub use crate::replay::{Batch, Element, Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Schema, StagingArea};
 pub use crate::values::{Values, ValuesMut};

@@ -1,8 +1,12 @@
 //! Several learners, each with its share of a batch, make the update that one learner makes with the whole batch.
 
+#[path = "support"]
 mod support {
     pub(crate) mod few_transitions;
 }
+
+#[path = "learners_agree/actor_critic.rs"]
+mod actor_critic;
 
 use std::time::{Duration, Instant};
 

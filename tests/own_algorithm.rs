@@ -18,6 +18,8 @@ use tempfile::{TempDir, tempdir};
 const COMPILING_S: &str = "1200";
 /// The longest that a command of the program may take, in seconds: a watchdog.
 const COMMAND_S: &str = "120";
+/// The features of the example in a build that has what they need. The program then finds these libraries by itself, or no test passes.
+const FEATURES: &str = if cfg!(all(feature = "python", feature = "mujoco")) { "python,mujoco" } else { "" };
 /// A run that does not end by itself, so that there is time to join it and look into it.
 const WITHOUT_END: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "run.metrics_interval_s=0.1"];
 
@@ -38,7 +40,7 @@ fn copy() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (folder, example) = (folders().0, root.join("examples/own_algorithm"));
     fs::create_dir_all(folder.join("src")).unwrap();
-    for file in ["corridor.toml", "src/main.rs", "src/algorithm.rs", "src/environment.rs"] {
+    for file in ["corridor.toml", "build.rs", "src/main.rs", "src/algorithm.rs", "src/environment.rs"] {
         place(&folder.join(file), &fs::read_to_string(example.join(file)).unwrap());
     }
     let manifest = fs::read_to_string(example.join("Cargo.toml")).unwrap();
@@ -70,12 +72,14 @@ fn place(path: &Path, text: &str) {
     unfinished.persist(path).unwrap();
 }
 
-/// Cargo on the copy, as its owner would call it: from elsewhere, so that no setting of this repository counts, and offline. It shares
-/// the folder of this build, where most of what it needs has been compiled.
+/// Cargo on the copy, as its owner would call it: from elsewhere, so that no setting of this repository counts but where libraries are,
+/// and offline. It shares the folder of this build, where most of what it needs has been compiled.
 fn cargo(arguments: &[&str]) -> Output {
     let (manifest, elsewhere) = (copy().join("Cargo.toml"), tempdir().unwrap());
     let mut cargo = Command::new("timeout");
-    cargo.args([COMPILING_S, env!("CARGO")]).args(arguments).args(["--offline", "--quiet", "--manifest-path"]).arg(manifest);
+    cargo.args([COMPILING_S, env!("CARGO")]).args(arguments);
+    cargo.args(["--offline", "--quiet", "--features", FEATURES, "--manifest-path"]).arg(manifest);
+    cargo.arg("--config").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(".cargo/config.toml"));
     // The workspace compiles its dependencies in this way; with another setting all of them would be compiled again.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
     let output = cargo.env("CARGO_TARGET_DIR", folders().1).current_dir(elsewhere.path()).output().unwrap();
@@ -98,6 +102,8 @@ fn said(output: &Output) -> String {
 fn command(path: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(path);
     command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
+    // Cargo lets tests find the libraries that they are linked with.
+    command.env_remove("LD_LIBRARY_PATH");
     // Cargo has set these for the test, not for the program.
     command.env_remove("CARGO_PKG_NAME").env_remove("CARGO_MANIFEST_DIR");
     command
@@ -220,6 +226,21 @@ fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
     let (success, text) = run(&program, folder.path(), &["train", &file, "--check", "--set", "own.epsilon=0.5"]);
     assert!(success && text.contains("expected_sarsa on Corridor-v0"), "{text}");
     assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn environments_that_need_a_library_are_there_with_its_feature_and_are_refused_by_its_name_without() {
+    let (program, folder) = (program(), tempdir().unwrap());
+    let file = folders().0.join("corridor.toml").display().to_string();
+    for (id, feature, told) in [
+        ("gymnasium:CartPole-v1", "python", "expected_sarsa on gymnasium:CartPole-v1"),
+        // It is made, and has other actions.
+        ("mujoco:Hopper-v5", "mujoco", "expected_sarsa needs discrete actions"),
+    ] {
+        let (_, text) = run(&program, folder.path(), &["train", &file, "--check", "--set", &format!("environment.id={id}")]);
+        let told = if FEATURES.is_empty() { format!("the feature `{feature}`") } else { told.to_owned() };
+        assert!(text.contains(&told), "{id}: {text}");
+    }
 }
 
 /// Take `own.epsilon` out of the configuration of a checkpoint, as if the algorithm had not declared it yet.

@@ -92,7 +92,10 @@ class Replay:
     def load(
         path: str | PathLike[str], *, shared: bool = False, participants: int | None = None, seed: int | None = None
     ) -> Replay:
-        """The replay saved at `path`, with its options and priorities.
+        """The replay saved at `path`, or that of a run's checkpoint, with its options and priorities.
+
+        The file `replay.shoal` of a checkpoint is read with the other files of its folder. From that replay draws wait
+        for no inserts, and `beta` stays as it was.
 
         If `shared`, it has room for `participants` processes: by default as many as when it was saved, or 16 if it was
         private then, but fewer if it has too few slots.

@@ -215,7 +215,7 @@ class Run:
         return Metrics(self, follow)
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """The lines of `evaluations.jsonl`, each a dictionary."""
+        """The lines of `evaluations.jsonl`, each a dictionary; also those of steps taken again after a crash."""
         return _lines(self.folder / "evaluations.jsonl")
 
     def inspect(self) -> dict[str, Any]:
@@ -233,11 +233,16 @@ class Run:
         return load(self.folder, weights)
 
     def plot(self, axes: "matplotlib.axes.Axes | None" = None) -> "matplotlib.axes.Axes":
-        """Draw the returns of training and of routine evaluations over steps with matplotlib. Returns the axes."""
+        """Draw the returns of training and of routine evaluations over steps with matplotlib. Returns the axes.
+
+        In `axes` that are given, which may have other runs, the name of the run's folder is part of the legend.
+        """
+        name = f"{self.folder.name}, "
         if axes is None:
             import matplotlib.pyplot as plt
 
-            axes = plt.subplots()[1]
+            axes, name = plt.subplots()[1], ""
+            axes.set(title=self.folder.name)
         trained = [(line["env_steps"], line.get("train_return_mean")) for line in _once(self.metrics())]
         # Good weights alone are confirmed, which would bend the curve.
         routine = [line for line in self.evaluations() if line["kind"] == "routine"]
@@ -245,8 +250,8 @@ class Run:
         for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
             known = [point for point in points if point[1] is not None]
             if known:
-                axes.plot(*zip(*known, strict=True), marker=marker, label=label)
-        axes.set(xlabel="environment steps", ylabel="return", title=self.folder.name)
+                axes.plot(*zip(*known, strict=True), marker=marker, label=name + label)
+        axes.set(xlabel="environment steps", ylabel="return")
         axes.legend()
         return axes
 
@@ -490,10 +495,10 @@ class Metrics:
             time.sleep(10 * _POLL_S)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A `pandas.DataFrame` with one row per line."""
+        """A `pandas.DataFrame` with one row per line, without those of steps that the run took again after a crash."""
         import pandas
 
-        return pandas.DataFrame(list(self))
+        return pandas.DataFrame(_once(self))
 
     @property
     def _path(self):

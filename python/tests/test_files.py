@@ -1,6 +1,7 @@
 """Saving and loading."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -79,3 +80,39 @@ def test_a_missing_file_or_folder_is_named(tmp_path, replay):
         shoal.Replay.load(tmp_path / "missing")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         replay.save(tmp_path / "nowhere" / "replay")
+
+
+def trained(preset, **tables):
+    """The file of the replay in the checkpoint that a short run leaves."""
+    short = {"stop_env_steps": 2000, "stop_eval_return": "none"}
+    run = shoal.train(preset, run=short, checkpoint={"replay": "always"}, quiet=True, **tables)
+    (path,) = run.folder.glob("checkpoints/*/replay.shoal")
+    return path
+
+
+@pytest.mark.parametrize(("preset", "stack"), [("cartpole_dqn", 0), ("catch_dqn", 2)])
+def test_the_replay_of_a_checkpoint_is_read_and_drawn_from_after_its_run(folder, preset, stack):
+    path = trained(preset, environment={"frame_stack": stack} if stack else {})
+    loaded = shoal.Replay.load(path)
+    assert len(loaded) == loaded.inserted > 1000
+    rows = loaded.get(np.arange(len(loaded)))
+    if stack:
+        assert loaded.fields["observation"].stack == stack
+        one_step = rows["discount"] > 0.985
+        np.testing.assert_array_equal(rows["next_observation"][one_step, 0], rows["observation"][one_step, 1])
+    else:
+        # Each step is worth 1.
+        np.testing.assert_allclose(rows["reward"], (1 - rows["discount"]) / 0.01, rtol=1e-3)
+    beta = loaded.beta
+    # More than the run would let its learners draw, and no actor inserts any more.
+    for _ in range(3):
+        assert np.isin(loaded.sample(5000, timeout=60)["flags"], [0, 1, 2]).all()
+    assert loaded.beta == beta
+    shutil.copy(path, folder / "alone")
+    with pytest.raises(shoal.ReplayError, match=r"the replay of a run's checkpoint, .*manifest\.json"):
+        shoal.Replay.load(folder / "alone")
+
+
+def test_the_fragments_of_a_checkpoint_are_refused(folder):
+    with pytest.raises(shoal.ReplayError, match="learns from fragments of trajectories"):
+        shoal.Replay.load(trained("cartpole_ppo"))

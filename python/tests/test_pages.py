@@ -23,6 +23,7 @@ EXCEPTIONS = [
     ("docs/weights.md", "from safetensors import safe_open", "torch, safetensors"),
     ("docs/python.md", "policy.to_torch()", "torch, onnx"),
     ("docs/python.md", "import onnxruntime", "onnxruntime"),
+    ("docs/run-folder.md", "import matplotlib.pyplot as plt", "matplotlib"),
     ("README.md", 'policy.to_onnx("policy.onnx")', "torch, onnx"),
     (ADAPTERS, "from shoal.adapters.stable_baselines3 import PrioritizedDQN", "torch, stable_baselines3"),
     (ADAPTERS, "from shoal.adapters.stable_baselines3 import ShoalReplayBuffer", "torch, stable_baselines3"),
@@ -30,7 +31,7 @@ EXCEPTIONS = [
     (ADAPTERS, "from shoal.adapters.torchrl import ShoalSampler", "torch, torchrl"),
     (ADAPTERS, "from shoal.adapters.torchrl import ShoalStorage, shoal_replay_buffer", "torch, torchrl"),
 ]
-LIBRARIES = {"onnx", "onnxruntime", "safetensors", "stable_baselines3", "tianshou", "torch", "torchrl"}
+LIBRARIES = {"matplotlib", "onnx", "onnxruntime", "safetensors", "stable_baselines3", "tianshou", "torch", "torchrl"}
 LANGUAGES = {"python", "rust", "sh", "text", "toml"}
 PROGRAMS = {"cargo", "own", "pip", "python", "python3", "shoal", "supervisor"} | SUBCOMMANDS
 #: Names that a reader replaces, and files that a page tells how to write.

@@ -6,6 +6,7 @@ mod actor_critic;
 mod appo;
 mod auto_encoder;
 mod blockwise;
+pub mod conformance;
 mod critics;
 mod ddpg;
 mod deterministic;
@@ -41,8 +42,8 @@ pub use halves::{Half, Halved};
 pub(crate) use policy_and_value::VALUE;
 pub use state::{StateReader, StateWriter};
 pub use statistics::{Normalisation, RunningStatistics, Statistics};
-pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_weighted_mean};
-pub use trained::{Trained, WithTarget};
+pub use temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, bootstrap, take_mean, take_weighted_mean};
+pub use trained::{Trained, WithTarget, adam_settings};
 
 use crate::experience::{Choice, Experience};
 use crate::metrics::{Metric, Share};
@@ -147,7 +148,7 @@ pub trait Policy: Send {
 }
 
 /// Learning: from a batch to a gradient, from a gradient to new parameters. The two are apart because learners add
-/// their gradients up in between.
+/// their gradients up in between. [`conformance::check_algorithm`] tells whether it keeps the rules below.
 pub trait Learning {
     /// What actors and the evaluator act with: the parameters of [`Algorithm::network`].
     fn published(&mut self) -> &[f32];
@@ -158,7 +159,8 @@ pub trait Learning {
     fn prepare(&mut self, _batch: &mut Batch) {}
 
     /// Update what follows a schedule, now that the run has taken so many environment steps.
-    /// Called before each gradient.
+    /// Called before each gradient. Each learner counts for itself: what follows a schedule in [`Self::apply`] takes the
+    /// [`Share::env_steps`] of the sum, which is the same for all.
     fn schedule(&mut self, _env_steps: u64) {}
 
     /// Write the gradient of the losses of `batch`, summed and not normalised, into `gradient`, which has
@@ -172,9 +174,15 @@ pub trait Learning {
     }
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` has
-    /// [`Sizes::learned`] values and is scaled and clipped in place. Returns its norm before clipping. With a norm that
-    /// is not finite, since a part of the gradient is not, training has diverged: the learner is replaced by one that
-    /// begins at the last published state, and the run ends if that happens again and again.
+    /// [`Sizes::learned`] values and is scaled and clipped in place.
+    ///
+    /// All learners have to take the same step, bit for bit. So it may depend on the arguments and on what [`Self::save`]
+    /// writes, and not on the rows, random numbers or steps that this learner alone saw. What all learn from their rows,
+    /// such as a temperature, is one more value of the gradient.
+    ///
+    /// Returns the norm before clipping. With a norm that is not finite, since a part of the gradient is not, training has
+    /// diverged: the learner is replaced by one that begins at the last published state, and the run ends if that happens
+    /// again and again.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32;
 
     /// Write everything needed to go on later into `state`, which has [`Sizes::state`] values.

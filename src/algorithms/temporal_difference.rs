@@ -43,15 +43,20 @@ pub fn bootstrap(batch: &Batch, bootstrap_values: &[f32], targets: &mut Vec<f32>
     );
 }
 
-/// Turn the summed gradient of weighted losses, and their sum, into those of the mean weighted loss.
+/// Turn the summed gradient of weighted losses into that of their mean, with weights of at most 1: it is divided by the
+/// number of samples and by the largest weight. So is [`LOSS`], of which the tally has the mean already, by that weight:
+/// call this once per update, for all gradients of weighted losses together.
+///
+/// # Panics
+/// If the algorithm's metrics lack [`LOSS`].
 pub fn take_weighted_mean(gradient: &mut [f32], total: &mut Share) {
     let scale = 1.0 / (total.samples * total.largest_weight);
     gradient.iter_mut().for_each(|value| *value *= scale as f32);
     total.tally.amount_mut(LOSS).value /= total.largest_weight;
 }
 
-/// Turn a summed gradient of unweighted losses into that of the mean loss.
-pub(super) fn take_mean(gradient: &mut [f32], total: &Share) {
+/// Turn a summed gradient of unweighted losses, such as that of a policy, into that of the mean loss.
+pub fn take_mean(gradient: &mut [f32], total: &Share) {
     gradient.iter_mut().for_each(|value| *value *= (1.0 / total.samples) as f32);
 }
 

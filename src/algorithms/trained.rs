@@ -111,8 +111,8 @@ impl Trained {
     }
 }
 
-/// Adam's settings in a configuration.
-pub(super) fn adam_settings(config: &LearnerConfig) -> AdamSettings {
+/// Adam's settings in a configuration, for what is learned beside a [`Trained`] network, such as a single number.
+pub fn adam_settings(config: &LearnerConfig) -> AdamSettings {
     AdamSettings { beta1: config.adam_beta1, beta2: config.adam_beta2, epsilon: config.adam_epsilon }
 }
 

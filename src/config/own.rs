@@ -235,6 +235,21 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_that_declares_the_keys_of_dqn_takes_its_presets_and_the_page_names_these_keys() {
+        let paths: Vec<String> =
+            Key::all().filter(|key| key.algorithms.contains(&"dqn") && !key.is_for_transitions()).map(Key::path).collect();
+        let page = include_str!("../../docs/own.md");
+        let unnamed: Vec<_> = paths.iter().filter(|path| !page.contains(&format!("`{path}`"))).collect();
+        assert!(unnamed.is_empty(), "docs/own.md does not name {unnamed:?}");
+        let declared: Vec<_> = paths.into_iter().map(|path| AlgorithmKey::of_library(path.leak())).collect();
+        for preset in [include_str!("../../configs/cartpole_dqn.toml"), include_str!("../../configs/rally_dqn.toml")] {
+            let mut variant = Config::parse(preset, "preset.toml", &["algorithm.name=mine".into()]).unwrap().config;
+            assert!(variant.clone().resolve_own(&[]).is_err());
+            variant.resolve_own(&declared).unwrap();
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_what_is_allowed() {
         for (lines, key, told) in [
             ("[own]\nepsilom = 0.5", "own.epsilom", "did you mean `epsilon`?"),

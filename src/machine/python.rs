@@ -74,8 +74,8 @@ print(json.dumps(versions))
 pub enum PythonError {
     /// The feature `python` was off.
     #[error(
-        "this program was built without Python, so it has native environments only; build it with Python:  cargo xtask setup && \
-         cargo build --release --features python"
+        "this program was built without Python, so it has native environments only; build it with the feature `python` of the crate \
+         `shoal`:  cargo xtask setup && cargo build --release --features python  (a crate of your own: docs/own.md)"
     )]
     NotBuilt,
     /// There is no interpreter.

@@ -103,8 +103,8 @@ pub enum NetworkError {
     },
     /// The binary was built without the feature `torch`.
     #[error(
-        "the libtorch engine (device `{device}`) is not part of this build; rebuild with `--features torch`, or set network.engine \
-         to `cpu` and learner.device to `cpu`"
+        "the libtorch engine (device `{device}`) is not part of this build; rebuild with the feature `torch` of the crate `shoal` \
+         (`--features torch`; a crate of your own: docs/own.md), or set network.engine to `cpu` and learner.device to `cpu`"
     )]
     TorchNotCompiled {
         /// The device that was asked for.

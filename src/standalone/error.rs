@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::checkpoint::CheckpointError;
 use crate::config::ConfigErrors;
 use crate::rendezvous::RendezvousError;
 use crate::rendezvous::handshake::JoinError;
@@ -58,7 +59,7 @@ pub enum ReplayError {
     /// The run learns from fragments of trajectories, each of which one learner takes.
     #[error(
         "the run learns from fragments of trajectories ({algorithm}), each of which is taken once by one of its learners: there is nothing \
-         that a program from outside could do to them; attach to a run that learns from transitions"
+         that a program from outside could do to them; take a run that learns from transitions"
     )]
     Fragments {
         /// Name of its algorithm.
@@ -226,6 +227,14 @@ pub enum ReplayError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The file is of a run's checkpoint, and the rest of that cannot be read.
+    #[error("{path} is the replay of a run's checkpoint, which says how to read it: it has to lie in the checkpoint's folder ({source})")]
+    OfACheckpoint {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with the checkpoint.
+        source: CheckpointError,
     },
     /// The file's content is damaged.
     #[error("{path} is no whole replay file: {problem}")]

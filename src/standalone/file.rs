@@ -1,10 +1,10 @@
-//! Saves a replay to one file and makes one from it.
+//! Saves a replay to one file and makes one from it, or from that of a run's checkpoint.
 
 use std::io;
 use std::path::Path;
 
-use super::{DEFAULT_PARTICIPANTS, Options, ReplayError, ReplayHandle};
-use crate::checkpoint::{ReplayFile, ReplayFileError, replace_file, write_replay};
+use super::{DEFAULT_PARTICIPANTS, Options, ReplayError, ReplayHandle, Schedule};
+use crate::checkpoint::{ReplayFile, ReplayFileError, RunCheckpoint, replace_file, write_replay};
 use crate::replay::ZeroPriority;
 
 impl ReplayHandle {
@@ -33,16 +33,14 @@ impl ReplayHandle {
         write_replay(&replay, ZeroPriority::Unfinished, options, out, check).map(drop)
     }
 
-    /// The replay saved at `path`, with everything it had, private or `shared`.
+    /// The replay saved at `path`, or that of a run's checkpoint, with everything it had, private or `shared`.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged; and the errors of [`Self::create`].
+    /// The file cannot be read or is damaged; it is of a checkpoint whose other files cannot be read or whose run learns from fragments;
+    /// and the errors of [`Self::create`].
     pub fn load(path: &Path, shared: bool, participants: Option<usize>, seed: Option<u64>) -> Result<Self, ReplayError> {
         let file = ReplayFile::open(path)?;
-        let mut options: Options = toml::from_str(file.options()).map_err(|error| ReplayError::Corrupt {
-            path: path.into(),
-            problem: format!("its options cannot be read ({})", error.message()),
-        })?;
+        let mut options = options_in(&file, path)?;
         options.participants = match participants {
             _ if !shared => 1,
             Some(participants) => participants,
@@ -57,6 +55,26 @@ impl ReplayHandle {
         file.fill(&replay.memory.segment, replay.schema().clone())?;
         Ok(replay)
     }
+}
+
+/// The options of the replay in `file`, which is at `path`.
+fn options_in(file: &ReplayFile, path: &Path) -> Result<Options, ReplayError> {
+    if file.options().is_empty() {
+        return options_of_checkpoint(path);
+    }
+    toml::from_str(file.options())
+        .map_err(|error| ReplayError::Corrupt { path: path.into(), problem: format!("its options cannot be read ({})", error.message()) })
+}
+
+/// The options of the replay at `path`, which is in a checkpoint: those of its run, except that draws wait for no inserts, which no actor
+/// makes any more, and that beta stays where it was, since it follows the steps of the run.
+fn options_of_checkpoint(path: &Path) -> Result<Options, ReplayError> {
+    let incomplete = |source| ReplayError::OfACheckpoint { path: path.into(), source };
+    let checkpoint = RunCheckpoint::open_to_begin(path.parent().unwrap_or(path)).map_err(incomplete)?;
+    let manifest = checkpoint.manifest();
+    let options = Options::of_run(&checkpoint.config_toml().map_err(incomplete)?, &manifest.fields, manifest.layout.frames)?;
+    let beta = options.beta.at(manifest.env_steps);
+    Ok(Options { min_size: 1, samples_per_insert: None, beta: Schedule { start: beta, end: beta, samples: 0 }, ..options })
 }
 
 impl From<ReplayFileError> for ReplayError {

@@ -29,13 +29,11 @@ pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, MOST_N_S
 pub use patience::Patience;
 pub use tree::OwnedSumTree;
 
-use crate::config::{Config, Rows};
 use crate::rendezvous::handshake::Visitor;
 use crate::rendezvous::{Registry, attach, remove_dead_replays};
 use crate::replay::{Batch, Priority, RateLimiter, Replay, ReplayView, Schema, Scratch, leaderless};
 use crate::segment::control::{Control, RunState};
 use crate::segment::counters::Counter;
-use crate::segment::description::FieldDescription;
 use crate::segment::object::remove_if_dead;
 use crate::segment::processes::ProcessSlot;
 use crate::segment::system::count_forks;
@@ -144,37 +142,9 @@ impl ReplayHandle {
     /// The options and fields of the run in `segment`.
     fn described(segment: &Segment) -> Result<(Options, Schema), ReplayError> {
         let description = segment.description()?;
-        let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
-        if config.rows() == Rows::Fragments {
-            return Err(ReplayError::Fragments { algorithm: config.algorithm.name });
-        }
+        let options = Options::of_run(&description.config_toml, &description.fields, segment.layout().sizes().frames)?;
         let unknown = || ReplayError::Options { reason: "the run's fields have unknown types".into() };
         let schema = Schema::from_description(&description.fields).ok_or_else(unknown)?;
-        let replay = &config.replay;
-        let band = config.effective_error_band();
-        let options = Options {
-            capacity: replay.capacity,
-            prioritized: replay.prioritized,
-            alpha: replay.alpha,
-            beta: Schedule { start: replay.beta_start, end: replay.beta_end, samples: replay.beta_anneal_steps },
-            epsilon: replay.priority_epsilon,
-            min_size: replay.min_size as u64,
-            samples_per_insert: replay.samples_per_insert,
-            error_band: band.unwrap_or(f64::INFINITY),
-            participants: 1,
-            frames: segment.layout().sizes().frames,
-            fields: description
-                .fields
-                .iter()
-                .map(|field| FieldOptions {
-                    name: field.name.clone(),
-                    element: field.element.clone(),
-                    shape: shape_of_one(field),
-                    stack: field.stack,
-                })
-                .collect(),
-            steps: None,
-        };
         Ok((options, schema))
     }
 
@@ -386,18 +356,6 @@ impl Drop for ReplayHandle {
             self.memory.segment.retire();
             remove_if_dead(self.memory.segment.name());
         }
-    }
-}
-
-/// The shape of one frame, for a field of frames; otherwise the shape of the field's value. Empty for a single number.
-fn shape_of_one(field: &FieldDescription) -> Vec<usize> {
-    match (field.stack, field.shape.as_slice()) {
-        (_, [1]) => Vec::new(),
-        (0, shape) => shape.to_vec(),
-        (stack, [first, rest @ ..]) if *first == stack => rest.to_vec(),
-        (stack, [first, rest @ ..]) if first.is_multiple_of(stack) => [&[first / stack], rest].concat(),
-        // For instance stacks of observations that have two frames themselves.
-        (stack, _) => vec![field.length / stack],
     }
 }
 

@@ -1,10 +1,13 @@
-//! The options of a replay that belongs to no run: checked once, kept in its segment and in its files.
+//! The options of a replay outside the processes of a run: checked once, kept in its segment and in its files, or read
+//! from the configuration of the run that it belongs to.
 
 use serde::{Deserialize, Serialize};
 
 use super::ReplayError;
 use crate::config::schedule::linear;
+use crate::config::{Config, Rows};
 use crate::replay::{Element, Field, RateLimiter, Schema};
+use crate::segment::description::FieldDescription;
 use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_TRANSITION_WORDS, SegmentSizes};
 
 /// Most steps that become one transition.
@@ -115,6 +118,35 @@ pub struct Options {
 }
 
 impl Options {
+    /// How the run with this configuration uses its replay, whose transitions have these `fields`, and which has room for so many `frames`.
+    pub(super) fn of_run(config_toml: &str, fields: &[FieldDescription], frames: usize) -> Result<Self, ReplayError> {
+        let config = Config::parse(config_toml, "the run's configuration", &[])?.config;
+        if config.rows() == Rows::Fragments {
+            return Err(ReplayError::Fragments { algorithm: config.algorithm.name });
+        }
+        let replay = &config.replay;
+        let field = |field: &FieldDescription| FieldOptions {
+            name: field.name.clone(),
+            element: field.element.clone(),
+            shape: shape_of_one(field),
+            stack: field.stack,
+        };
+        Ok(Self {
+            capacity: replay.capacity,
+            prioritized: replay.prioritized,
+            alpha: replay.alpha,
+            beta: Schedule { start: replay.beta_start, end: replay.beta_end, samples: replay.beta_anneal_steps },
+            epsilon: replay.priority_epsilon,
+            min_size: replay.min_size as u64,
+            samples_per_insert: replay.samples_per_insert,
+            error_band: config.effective_error_band().unwrap_or(f64::INFINITY),
+            participants: 1,
+            frames,
+            fields: fields.iter().map(field).collect(),
+            steps: None,
+        })
+    }
+
     /// The schema and the layout that follow, once every value has been checked.
     pub(super) fn plan(&self) -> Result<(Schema, Layout), ReplayError> {
         let schema = self.schema()?;
@@ -240,5 +272,17 @@ impl StepOptions {
             of_one(name, &[Element::Bool, Element::U8, Element::F32, Element::I32], "bool, uint8, int32 or float32")?;
         }
         self.discount.as_deref().map_or(Ok(()), |name| of_one(name, &[Element::F32], "float32"))
+    }
+}
+
+/// The shape of one frame, for a field of frames; otherwise the shape of the field's value. Empty for a single number.
+fn shape_of_one(field: &FieldDescription) -> Vec<usize> {
+    match (field.stack, field.shape.as_slice()) {
+        (_, [1]) => Vec::new(),
+        (0, shape) => shape.to_vec(),
+        (stack, [first, rest @ ..]) if *first == stack => rest.to_vec(),
+        (stack, [first, rest @ ..]) if first.is_multiple_of(stack) => [&[first / stack], rest].concat(),
+        // For instance stacks of observations that have two frames themselves.
+        (stack, _) => vec![field.length / stack],
     }
 }

@@ -146,7 +146,7 @@ impl Learning for Sarsa {
             // An attached process may have added an action that does not exist.
             let taken = row * actions + (*action).clamp(0, actions as i32 - 1) as usize;
             let error = values[taken] - targets[row];
-            let (loss, slope) = self.config.loss.unwrap_or(Loss::Mse).at(error);
+            let (loss, slope) = self.config.loss(DECLARATION.name).at(error);
             slopes[taken] = batch.weights[row] * slope;
             errors.push(error.abs());
             share.tally.add(LOSS, f64::from(batch.weights[row] * loss));
@@ -164,8 +164,9 @@ impl Learning for Sarsa {
         take_weighted_mean(gradient, total);
         let norm = self.network.step(gradient, learning_rate);
         total.tally.add(GRADIENT_NORM, f64::from(norm));
-        if self.network.steps().is_multiple_of(self.config.target_interval_updates.unwrap_or(1)) {
-            self.network.follow(self.config.target_tau.unwrap_or(0.005) as f32);
+        let target_networks = self.config.target_networks(DECLARATION.name);
+        if self.network.steps().is_multiple_of(target_networks.interval_updates) {
+            self.network.follow(target_networks.tau as f32);
         }
         norm
     }
@@ -176,5 +177,21 @@ impl Learning for Sarsa {
 
     fn restore(&mut self, state: &[f32]) {
         self.network.restore(&mut StateReader::new(state));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::{self, Corridor};
+
+    #[test]
+    fn it_keeps_the_rules_of_algorithms() {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_algorithm(DECLARATION, ExpectedSarsa::new).unwrap();
+        let mut config = Config::for_environment(environment::ID);
+        config.algorithm.name = DECLARATION.name.into();
+        let algorithm = catalogue.algorithms().build(&config, &Corridor::spec()).unwrap();
+        check_algorithm(&*algorithm, &random_transitions(&Corridor::spec(), 64)).unwrap();
     }
 }

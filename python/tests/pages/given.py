@@ -21,6 +21,15 @@ import unittest.mock
 
 sys.modules["wandb"] = unittest.mock.MagicMock()
 """,
+    "docs/run-folder.md": """
+import subprocess
+import sys
+
+for setting in ("rate-2e-3", "rate-5e-4"):
+    words = ["--name", setting, "--seeds", "1-3", "--set", "run.stop_env_steps=1500", "--set", "evaluator.episodes=2"]
+    command = [sys.executable, "-P", "-m", "shoal", "train", "cartpole_dqn", *words]
+    subprocess.run(command, check=True, capture_output=True)
+""",
     "docs/python-adapters.md": """
 import contextlib
 
