@@ -1,5 +1,7 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
+use std::path::Path;
+
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
@@ -80,6 +82,7 @@ pub(super) struct Fitting {
     tuner: Tuner,
     windows: Windows,
     wanted: Setting,
+    usable_cores: usize,
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
@@ -98,7 +101,8 @@ impl Fitting {
         let begun = Found { home: config.setting(), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted);
-        Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false })
+        let (windows, usable_cores) = (Windows::of(config), cores::usable_now());
+        Some(Self { tuner, windows, wanted, usable_cores, incident: None, tried, accepted, has_said_so: false })
     }
 
     /// The setting that is to be in force.
@@ -144,15 +148,15 @@ impl Fitting {
         if !self.windows.is_over(now) && !is_refuted {
             return None;
         }
-        let usable_cores = cores::usable_now();
-        let window = self.windows.next(now, in_force, usable_cores);
+        self.usable_cores = cores::usable_now_or(Path::new("/"), self.usable_cores);
+        let window = self.windows.next(now, in_force, self.usable_cores);
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
             progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
             window,
             in_force,
-            usable_cores,
+            usable_cores: self.usable_cores,
             memory_used: share_of_memory_used(),
             incident: self.incident.take(),
         });
