@@ -149,7 +149,7 @@ impl Fitting {
             return None;
         }
         self.usable_cores = cores::usable_now_or(Path::new("/"), self.usable_cores);
-        let window = self.windows.next(now, in_force, self.usable_cores);
+        let window = self.windows.next(now, in_force, cores::time_now());
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
