@@ -9,6 +9,7 @@ use super::super::leaving::Leaving;
 use super::super::watch::{KillCause, Watched};
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
+use crate::machine::cores;
 use crate::roles::visualizer;
 use crate::segment::control::RunState;
 use crate::segment::system;
@@ -19,7 +20,7 @@ impl Session {
     pub(super) fn end(mut self) -> Result<RunOutcome, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         let trained = self.snapshot();
-        self.sinks.training_ended(&trained);
+        self.sinks.training_ended(&trained, cores::time_now());
         self.end_probe();
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);
