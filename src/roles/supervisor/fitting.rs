@@ -14,6 +14,8 @@ use crate::telemetry::Snapshot;
 
 /// The most actors for each core, if the configuration does not say how many.
 const ACTORS_PER_CORE: usize = 2;
+/// The same if it has steps sleep. Twice as many as `actor.count = "auto"` begins with.
+const SLEEPING_ACTORS_PER_CORE: usize = 8;
 /// The most environments of an actor, as a multiple of those that it begins with, if the configuration does not say
 /// how many.
 const TIMES_THE_ENVIRONMENTS: usize = 4;
@@ -26,7 +28,8 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
         let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {
             let environments = table.most_environments.unwrap_or(start.environments);
-            let most = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores);
+            let per_core = if config.environment.step_delay_us > 0 { SLEEPING_ACTORS_PER_CORE } else { ACTORS_PER_CORE };
+            let most = config.most_actors_with(environments, per_core * usable_cores);
             within("actor.count", most.max(start.actors))
         });
         let environments = table.most_environments.unwrap_or_else(|| {
@@ -203,6 +206,8 @@ mod tests {
         let range = |low, high| Range { low, high };
         assert_eq!(found, Ranges { actors: range(1, 8), environments: range(1, 32), batch_size: Range::fixed(64) });
         assert_eq!(ranges(&config(|_| {}), 1).unwrap().actors.high, 3, "what the run begins with is tried");
+        let asleep = ranges(&config(|config| config.environment.step_delay_us = 1_000), 4).unwrap();
+        assert_eq!(asleep.actors, range(1, 32), "the automatic choice is sixteen, and more may be faster");
         assert_eq!(ranges(&config(|config| config.adaptation.enabled = false), 4), None);
     }
 
