@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_chosen_is_what_its_key_says() {
+        let [dqn, td3, sac] = ["dqn", "td3", "sac"].map(|algorithm| chosen(algorithm, 8, |_| {})[1]);
+        assert_eq!(td3, sac);
+        let of_each = LEAST_TRANSITIONS_PER_LEARNER;
+        let batch = format!("`\"auto\"` takes {dqn} for DQN and {sac} for the others, or {of_each} for each of several learners");
+        for (key, said) in [(ACTORS, "`\"auto\"` takes the cores that learners leave, at least one"), (BATCH_SIZE, batch.as_str())] {
+            let doc = Key::find(key).unwrap().doc;
+            assert!(doc.contains(said), "{key}: {doc}");
+        }
+    }
+
+    #[test]
     fn what_is_loaded_has_numbers_and_they_keep_every_rule() {
         for algorithm in ["dqn", "ddpg", "td3", "sac", "appo", "ppo"] {
             let text = format!("[environment]\nid = \"CartPole-v1\"\n[algorithm]\nname = \"{algorithm}\"\n[actor]\ncount = \"auto\"\n");

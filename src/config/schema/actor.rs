@@ -19,6 +19,7 @@ table! {
     /// The processes that step environments.
     [actor] ActorConfig {
         /// Actor processes. With 0 everything runs in one process, and the seed reproduces the run bit for bit.
+        /// `"auto"` takes the cores that learners leave, at least one (docs/adaptation.md).
         count: usize = 1, whole(0, MOST_ACTORS), "processes";
         /// Environments of each actor, which it steps with one batched inference.
         environments: usize = 8, whole(1, MOST_ENVIRONMENTS), "environments";

@@ -14,12 +14,14 @@ table! {
     [learner] LearnerConfig {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
-        /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. PPO's batch is
-        /// what other libraries call a rollout: an update takes one of its `algorithm.minibatches` parts. If neither
-        /// key has a number, a batch is one round, which is one fragment of each environment, in parts of about 16
-        /// steps; if a round has fewer than 64 steps, it is as many rounds as it takes to have 64. If only one of the
-        /// two has a number, the other has its default. If such a batch would break the limit of this key or a
-        /// condition between keys, both have their defaults, except that `"auto"` takes 256 steps or more.
+        /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. `"auto"` takes
+        /// 64 for DQN and 256 for the others, or 128 for each of several learners if that is more (docs/adaptation.md).
+        /// PPO's batch is what other libraries call a rollout: an update takes one of its `algorithm.minibatches`
+        /// parts. If neither key has a number, a batch is one round, which is one fragment of each environment, in
+        /// parts of about 16 steps; if a round has fewer than 64 steps, it is as many rounds as it takes to have 64.
+        /// If only one of the two has a number, the other has its default. If such a batch would break the limit of
+        /// this key or a condition between keys, both have their defaults, except that `"auto"` takes 256 steps or
+        /// more.
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size at the beginning. `"none"` takes 3e-4 for DQN and 1e-3 for the others.
         learning_rate: Option<f64> = None, positive_up_to(1.0), "";
