@@ -440,7 +440,8 @@ def probe(wall_s, knobs, to, verdict="accepted"):
     speed = {"median": 100.0, "deviation": 1.0, "windows": 5}
     line = {"wall_s": wall_s, "knobs": knobs, "from": home, "to": {**home, **to}}
     line |= {"objective": "trained_per_second", "rounds": 1, "before": speed, "tried": speed, "after": speed}
-    return json.dumps({**line, "verdict": verdict, "reason": "100.0 % more", "configured": home}) + "\n"
+    line |= {"verdict": verdict, "reason": "100.0 % more", "configured": home, "resumptions": 0}
+    return json.dumps(line) + "\n"
 
 
 def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_path, monkeypatch):

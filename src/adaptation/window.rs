@@ -9,7 +9,7 @@ const LONGEST_WINDOW_S: f64 = 10.0;
 /// Batches that a window waits for if each is learned from in several updates, which come together or not at all.
 const LEAST_BATCHES: u64 = 10;
 /// Seconds of the longest window if each batch is learned from in several updates.
-const LONGEST_WINDOW_OF_BATCHES_S: f64 = 60.0;
+pub(super) const LONGEST_WINDOW_OF_BATCHES_S: f64 = 60.0;
 
 /// How much a window has to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -188,18 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn what_auto_stands_for_is_what_its_key_says() {
-        let [of_dqn, of_others] = ["dqn", "sac"].map(|algorithm| chosen(algorithm, 8, |_| {})[1]);
-        for (key, said) in [
-            (ACTORS, "`\"auto\"` takes the cores that learners leave, at least one".to_owned()),
-            (BATCH_SIZE, format!("`\"auto\"` takes {of_dqn} for DQN and {of_others} for the others")),
-        ] {
-            let doc = Key::find(key).unwrap().doc;
-            assert!(doc.contains(&said), "{key}: {doc}");
-        }
-    }
-
-    #[test]
     fn what_is_chosen_lies_in_the_ranges_of_a_run_that_fits_itself() {
         let fitted = |fewest_actors, most_actors, smallest_batch, largest_batch| {
             let mut config = Config::for_environment("CartPole-v1");
@@ -255,6 +243,18 @@ mod tests {
             (config.replay.samples_per_insert, config.replay.error_band) = (None, Some(900.0));
         });
         assert_eq!(free, 1_024, "a band means nothing to a run that is not held in step");
+    }
+
+    #[test]
+    fn what_is_chosen_is_what_its_key_says() {
+        let [dqn, td3, sac] = ["dqn", "td3", "sac"].map(|algorithm| chosen(algorithm, 8, |_| {})[1]);
+        assert_eq!(td3, sac);
+        let of_each = LEAST_TRANSITIONS_PER_LEARNER;
+        let batch = format!("`\"auto\"` takes {dqn} for DQN and {sac} for the others, or {of_each} for each of several learners");
+        for (key, said) in [(ACTORS, "`\"auto\"` takes the cores that learners leave, at least one"), (BATCH_SIZE, batch.as_str())] {
+            let doc = Key::find(key).unwrap().doc;
+            assert!(doc.contains(said), "{key}: {doc}");
+        }
     }
 
     #[test]

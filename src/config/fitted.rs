@@ -21,12 +21,15 @@ impl Config {
     }
 }
 
-/// A line of `adaptation.jsonl`: a probe, and the setting that its life of the run was configured to begin with.
+/// A line of `adaptation.jsonl`: a probe, the setting that its life of the run was configured to begin with, and which
+/// life that was.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Line<'a> {
     #[serde(flatten)]
     pub(crate) probe: &'a Probe,
     pub(crate) configured: Setting,
+    /// How often the run had gone on from a checkpoint.
+    pub(crate) resumptions: u32,
 }
 
 /// What is read back of a line of `adaptation.jsonl`.

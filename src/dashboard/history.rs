@@ -43,6 +43,8 @@ pub(super) struct History {
     configured: Option<Context>,
     /// The settings that were tried, if the run fits itself to the machine.
     tried: Vec<Tried>,
+    /// Seconds of the run at which each life after the first began.
+    went_on_s: Vec<f64>,
 }
 
 /// All that is shown of a history. A page goes on from there by itself (`page/columns.js`), so it is also told how the
@@ -73,6 +75,7 @@ struct Shown {
 pub(super) struct Growth {
     rows: Vec<Map<String, Value>>,
     evaluations: Vec<Value>,
+    /// All changes, since earlier ones may have another place by now.
     changes: Vec<Value>,
     events: Vec<String>,
     bottleneck: Option<String>,
@@ -93,6 +96,7 @@ impl History {
             folder: folder.clone(),
             configured: configured(folder),
             tried: Vec::new(),
+            went_on_s: Vec::new(),
         }
     }
 
@@ -124,7 +128,7 @@ impl History {
         self.tried.extend(parsed::<Tried>(&probes));
         let changes = self.changes(parsed(&probes));
         let events = self.log.new_lines();
-        if rows.is_empty() && evaluations.is_empty() && changes.is_empty() && events.is_empty() {
+        if rows.is_empty() && evaluations.is_empty() && probes.is_empty() && events.is_empty() {
             return None;
         }
         for row in &rows {
@@ -133,11 +137,13 @@ impl History {
         self.judge();
         evaluations.iter().for_each(|evaluation| self.add_evaluation(evaluation));
         self.thin_evaluations();
-        self.shown.changes.extend(changes.iter().cloned());
+        self.shown.changes.extend(changes);
+        self.place_changes();
         self.shown.events.extend(events.iter().cloned());
         let too_many = self.shown.events.len().saturating_sub(MOST_EVENTS);
         self.shown.events.drain(..too_many);
-        Some(Growth { rows, evaluations, changes, events, bottleneck: self.shown.bottleneck.clone() })
+        let (changes, bottleneck) = (self.shown.changes.clone(), self.shown.bottleneck.clone());
+        Some(Growth { rows, evaluations, changes, events, bottleneck })
     }
 
     /// The probes that changed the setting of the run: those that were accepted, and those that were accepted and then
@@ -157,6 +163,17 @@ impl History {
             }
         }
         changes
+    }
+
+    /// Moves changes that came after the checkpoint of a later life to the beginning of that, which had them from there.
+    fn place_changes(&mut self) {
+        for change in &mut self.shown.changes {
+            let life = change["resumptions"].as_u64().unwrap_or(0) as usize;
+            let went_on_s = self.went_on_s.iter().skip(life).copied().fold(f64::INFINITY, f64::min);
+            if change["wall_s"].as_f64().is_some_and(|wall_s| wall_s > went_on_s) {
+                change["wall_s"] = went_on_s.into();
+            }
+        }
     }
 
     fn add_row(&mut self, row: &Map<String, Value>) {
@@ -228,6 +245,7 @@ impl History {
         let Ok(snapshot) = serde_json::from_value::<Snapshot>(Value::Object(row.clone())) else { return };
         if self.newest.as_ref().is_some_and(|newest| is_of_another_life(&snapshot, newest)) {
             self.learning.clear();
+            self.went_on_s.push(snapshot.wall_s);
             self.earlier_updates = snapshot.updates;
             self.configured = configured(&self.folder);
             // Its advice may have been followed.
@@ -401,6 +419,23 @@ mod tests {
         fs::write(folder.adaptation(), kept + &probe(3, 6, "abandoned")).unwrap();
         history.grow().unwrap();
         assert_eq!(actors(&history), [Some(6), Some(3)], "it could not be kept");
+    }
+
+    #[test]
+    fn a_change_that_came_after_a_checkpoint_is_told_where_the_run_went_on_with_it() {
+        let (_root, folder) = folder();
+        let change = |wall_s: u64, resumptions: u64| {
+            format!("{{\"wall_s\": {wall_s}, \"from\": {{}}, \"to\": {{}}, \"verdict\": \"accepted\", \"resumptions\": {resumptions}}}\n")
+        };
+        fs::write(folder.metrics(), [10, 20, 30, 40].map(line).concat()).unwrap();
+        let before = change(15, 0) + &change(35, 0);
+        fs::write(folder.adaptation(), &before).unwrap();
+        let mut history = read(&folder);
+        fs::write(folder.metrics(), [10, 20, 30, 40, 25, 33, 45].map(line).concat()).unwrap();
+        fs::write(folder.adaptation(), before + &change(36, 1)).unwrap();
+        let seconds = |changes: &[Value]| changes.iter().map(|change| change["wall_s"].as_f64()).collect::<Vec<_>>();
+        assert_eq!(seconds(&history.grow().unwrap().changes), [15.0, 25.0, 36.0].map(Some));
+        assert_eq!(seconds(&read(&folder).shown.changes), [15.0, 25.0, 36.0].map(Some), "an open page shows what a reload does");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -60,6 +61,14 @@ impl Cores {
 /// rounded down to whole ones. Both may have changed since the process began.
 pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many cores this process may use now, as [`usable_now`] has it; `before` if it can open no more files for the
+/// moment, so that nobody knows what its control groups, of which the kernel tells below `root`, leave it.
+pub fn usable_now_or(root: &Path, before: usize) -> usize {
+    let groups = root.join("proc/self/cgroup");
+    // A kernel without control groups has no such file.
+    if groups.exists() && File::open(groups).is_err() { before } else { usable_now() }
 }
 
 /// The time of how many cores this process may use now: [`usable_now`] without rounding.
@@ -142,6 +151,8 @@ pub fn core_list(cores: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::super::fixture;
     use super::*;
 
@@ -152,6 +163,15 @@ mod tests {
         assert_eq!(parse_core_list("x,2"), [2]);
         assert_eq!(core_list(&[11, 0, 1, 10, 2, 3, 8]), "0-3,8,10-11");
         assert_eq!(core_list(&[]), "");
+    }
+
+    #[test]
+    fn as_long_as_the_control_groups_cannot_be_read_the_cores_are_those_of_before() {
+        let root = fixture::root(&[("proc/self/status", "")]);
+        assert_eq!(usable_now_or(root.path(), usize::MAX), usable_now(), "there are no control groups");
+        // Nobody can open it as a file.
+        let _socket = UnixListener::bind(root.path().join("proc/self/cgroup")).unwrap();
+        assert_eq!(usable_now_or(root.path(), usize::MAX), usize::MAX);
     }
 
     #[test]

@@ -48,7 +48,10 @@ impl Memory {
 /// Share that is taken now of the machine's memory or of the control group's, whichever is more. A machine that does
 /// not tell of its memory counts as empty.
 pub fn share_of_memory_used() -> f64 {
-    let root = Path::new("/");
+    share_used_under(Path::new("/"))
+}
+
+fn share_used_under(root: &Path) -> f64 {
     let used = |memory: Memory| share(memory.total_bytes.saturating_sub(memory.available_bytes), memory.total_bytes);
     let machine = Memory::detect_under(root).map_or(0.0, used);
     cgroup::detect_under(root).map_or(machine, |group| machine.max(share(group.used_bytes, group.limit_bytes)))
@@ -186,6 +189,25 @@ mod tests {
         );
         let expected = Memory { total_bytes: 102_400, available_bytes: 61_440, reserved_huge_pages: 3, huge_page_bytes: 2 << 20 };
         assert_eq!(memory, Some(expected));
+    }
+
+    #[test]
+    fn the_share_of_memory_that_is_used_is_that_of_the_machine_or_of_its_control_group_whichever_is_more() {
+        let used = |group: &[(&str, &str)]| {
+            let machine = [
+                ("proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 60 kB\n"),
+                ("proc/self/cgroup", "0::/jobs\n"),
+                ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+                ("sys/fs/cgroup/jobs/memory.current", "1500\n"),
+                ("sys/fs/cgroup/jobs/memory.stat", "inactive_file 300\nactive_file 200\n"),
+            ];
+            share_used_under(fixture::root(&[&machine[..], group].concat()).path())
+        };
+        let limited_to = |bytes| used(&[("sys/fs/cgroup/jobs/memory.max", bytes)]);
+        // A limit may be lowered while a run goes on.
+        assert_eq!(["max\n", "8000\n", "2000\n", "1250\n"].map(limited_to), [0.4, 0.4, 0.5, 0.8]);
+        assert_eq!(used(&[]), 0.4);
+        assert_eq!(share_used_under(fixture::root(&[]).path()), 0.0);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::TelemetryError;
 use super::folders::{LATEST, claim_id, point_latest};
 use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::{event_file_path, second_of_another};
+use crate::machine::cores;
 
 /// The folder of the event files for TensorBoard, in the folder of all runs.
 pub const CHARTS: &str = "tensorboard";
@@ -362,12 +363,12 @@ impl RunFolder {
         run_record::read(&self.record_path())
     }
 
-    /// Adds to `run.json` how the run ended.
+    /// Adds to `run.json` how the run ended, and which cores this process may use by now.
     ///
     /// # Errors
     /// The file cannot be read or replaced.
     pub fn write_finished(&self, finished: Finished) -> Result<(), TelemetryError> {
-        let record = RunRecord { finished: Some(finished), ..self.record()? };
+        let record = RunRecord { finished: Some(finished), usable_cores: cores::time_now(), ..self.record()? };
         run_record::write(&self.record_path(), &record)
     }
 }

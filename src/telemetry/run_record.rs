@@ -39,7 +39,7 @@ pub struct RunRecord {
     pub working_directory: String,
     /// How often the run went on from a checkpoint.
     pub resumptions: u32,
-    /// Cores that the run may use: a control group may leave it a part of one.
+    /// Cores that the run may use, or might when it ended: a control group may leave it a part of one.
     pub usable_cores: f64,
     /// Cores of the machine, whoever may use them.
     pub machine_cores: usize,

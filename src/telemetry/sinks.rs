@@ -146,9 +146,10 @@ impl Sinks {
         }
     }
 
-    /// Takes note of the last moment of training: the verdict on the bottleneck leaves out the time after it.
-    pub fn training_ended(&mut self, trained: &Snapshot) {
-        self.judged.training_ended(trained);
+    /// Takes note of the last moment of training: the verdict on the bottleneck leaves out the time after it, and is for
+    /// the `cores` that the run may use by then.
+    pub fn training_ended(&mut self, trained: &Snapshot, cores: f64) {
+        self.judged.training_ended(trained, cores);
     }
 
     /// Records an evaluation. The progress line has its figures from the next snapshot.

@@ -81,6 +81,7 @@ impl Shape {
     }
 
     pub(crate) fn ranges(&self) -> Ranges {
+        // As in a run whose configuration does not say how many.
         let per_core = if self.machine.environment_sleep_s > 0.0 { 8 } else { 2 };
         let most_actors = (per_core * self.machine.cores).max(4);
         if let Between::Batches { .. } = self.machine.between {

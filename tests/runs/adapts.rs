@@ -94,6 +94,9 @@ fn actors_whose_environments_sleep_become_more_and_the_report_and_a_run_that_goe
 
     let plan = run.plan_to_resume();
     assert!(plan.contains("actors 0 to 1"), "what is checked is what would be done: {plan}");
+    let of_machine = said(&run.command_to("resume", &["--check", "--set", "adaptation.most_actors=none"]).output().unwrap());
+    assert!(plan.contains("fits itself actor.count 1 to 2, ") && !of_machine.contains("actor.count 1 to 2, "), "{of_machine}");
+    assert!(of_machine.contains("fits itself actor.count 1 to "), "{of_machine}");
     run.resume(&[]);
     run.wait_for_log("goes on from checkpoint");
     let segment = run.segment();

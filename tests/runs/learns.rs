@@ -48,6 +48,13 @@ fn ddpg_swings_the_pendulum_up() {
 }
 
 #[test]
+fn an_algorithm_in_two_halves_swings_the_pendulum_up() {
+    for preset in ["pendulum_sac.toml", "pendulum_td3.toml"] {
+        assert_learned(preset, &["learner.split=actor_critic"]);
+    }
+}
+
+#[test]
 fn two_learners_with_prioritized_replay_and_normalised_inputs_swing_the_pendulum_up() {
     let overrides = [
         "learner.count=2",

@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use shoal::machine::cores;
 
-use crate::support::programs::{self, said, start};
+use crate::support::programs::{self, confine, said, start, start_preset};
+use crate::support::skipped;
 
 const AUTO: [&str; 2] = ["run.resume=auto", "checkpoint.interval_s=0.3"];
 
@@ -43,6 +45,29 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_begins_anothe
     let told = format!("is under way (process {}), so this is a new run beside it", run.pid());
     assert!(beside.contains(&told) && beside.contains("a new one begins"), "{beside}");
     run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores() {
+    if cores::usable_now() < 2 {
+        return skipped::because("with a single core there is none to lose");
+    }
+    let small =
+        ["adaptation.enabled=true", "replay.capacity=2000", "replay.min_size=200", "actor.random_steps=200", "evaluator.enabled=false"];
+    let changes = [&AUTO[..], &small].concat();
+    let mut run = start_preset("rally_dqn", &changes);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/rally_dqn.toml");
+    let mut again = programs::command_of(&preset, run.folder.path(), &changes);
+    again.arg("--check");
+    // A program may use the cores of the thread that starts it.
+    let on_one_core = || {
+        confine(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned(), cores::affinity_mask()[0]);
+        again.output().unwrap()
+    };
+    let plan = said(&std::thread::scope(|threads| threads.spawn(on_one_core).join().unwrap()));
+    assert!(plan.contains("goes on from checkpoint") && plan.contains("on 1 core: "), "{plan}");
 }
 
 #[test]

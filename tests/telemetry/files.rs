@@ -249,7 +249,7 @@ fn the_time_in_which_all_leave_held_nothing_back() {
     for wall_s in [0.0, 0.2, 0.4] {
         sinks.record(&snapshot_at(wall_s));
     }
-    sinks.training_ended(&Snapshot { evaluator_processor_s: 10.0, ..snapshot_at(100.0) });
+    sinks.training_ended(&Snapshot { evaluator_processor_s: 10.0, ..snapshot_at(100.0) }, 4.0);
     // Two actors and a learner that worked all the time, one of them after a death; then an evaluation was waited for.
     let actor_time = ActorTime { environment_s: 150.0, inference_s: 50.0, processor_s: 180.0, ..ActorTime::default() };
     let learner_time = LearnerTime { replay_s: 10.0, compute_s: 90.0, processor_s: 90.0, ..LearnerTime::default() };

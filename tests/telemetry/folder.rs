@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use shoal::telemetry::{RunFolder, TelemetryError, folders_of};
+use jiff::Timestamp;
+use serde_json::Value;
+use shoal::telemetry::{Finished, RunFolder, TelemetryError, folders_of};
 use tempfile::tempdir;
 
 const CONFIG: &str = "[environment]\nid = \"CartPole-v1\"\n";
@@ -22,6 +24,20 @@ fn a_run_folder_holds_the_configuration_and_who_runs_it() {
     assert!(record.usable_cores > 0.0 && record.usable_cores <= record.machine_cores as f64);
     let mode = fs::metadata(folder.record_path()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, fs::metadata(folder.config()).unwrap().permissions().mode() & 0o777, "run.json is as readable as its neighbours");
+}
+
+#[test]
+fn the_record_of_a_run_that_has_ended_has_the_cores_of_then() {
+    let root = tempdir().unwrap();
+    let folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let now = folder.record().unwrap().usable_cores;
+    // It began with many more.
+    let text = fs::read_to_string(folder.record_path()).unwrap();
+    let began = text.replace(&format!("\"usable_cores\": {now:?}"), "\"usable_cores\": 4096.0");
+    assert_ne!(began, text);
+    fs::write(folder.record_path(), began).unwrap();
+    folder.write_finished(Finished { at: Timestamp::now(), reason: "solved".into(), summary: Value::Null }).unwrap();
+    assert_eq!(folder.record().unwrap().usable_cores, now);
 }
 
 #[test]

@@ -16,9 +16,9 @@ table! {
         enabled: bool = false, Limits::Any, "";
         /// The fewest actors that are tried.
         fewest_actors: usize = 1, whole(1, MOST_ACTORS), "processes";
-        /// The most actors that are tried. `"none"` takes two for each core that the run may use, or `actor.count`
-        /// if that is more; it takes fewer if the replay has no room for what so many insert at once, or if
-        /// fragments would be too old for learners.
+        /// The most actors that are tried. `"none"` takes two for each core that the run may use (eight with
+        /// `environment.step_delay_us`), or `actor.count` if that is more; it takes fewer if the replay has no room
+        /// for what so many insert at once, or if fragments would be too old for learners.
         most_actors: Option<usize> = None, whole(1, MOST_ACTORS), "processes";
         /// The fewest environments of each actor that are tried.
         fewest_environments: usize = 1, whole(1, MOST_ENVIRONMENTS), "environments";

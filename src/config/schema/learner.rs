@@ -15,9 +15,9 @@ table! {
         /// Learner processes; each draws its share of the batch.
         count: usize = 1, whole(1, MOST_LEARNERS as u64), "processes";
         /// Transitions per update, over all learners; for PPO and APPO, environment steps in fragments. `"auto"` takes
-        /// 64 for DQN and 256 for the others, and more for several learners (docs/adaptation.md). PPO's batch is a
-        /// rollout, of which an update takes one of `algorithm.minibatches` parts; if neither key has a number, both
-        /// follow the environments (docs/ppo.md).
+        /// 64 for DQN and 256 for the others, or 128 for each of several learners if that is more (docs/adaptation.md).
+        /// PPO's batch is a rollout, of which an update takes one of `algorithm.minibatches` parts; if neither key has
+        /// a number, both follow the environments (docs/ppo.md).
         batch_size: usize = 64, whole(1, LARGEST_BATCH), "transitions";
         /// Adam's step size at the beginning. `"none"` takes 3e-4 for DQN and 1e-3 for the others.
         learning_rate: Option<f64> = None, positive_up_to(1.0), "";

@@ -179,7 +179,7 @@ export class Run {
   grow(growth) {
     for (const row of growth.rows) this.columns.push(row);
     this.evaluations = joined(this.evaluations, growth.evaluations);
-    this.changes = this.changes.concat(growth.changes);
+    this.changes = growth.changes;
     this.events = this.events.concat(growth.events).slice(-MOST_EVENTS);
     this.judge(growth.bottleneck);
     this.draw();

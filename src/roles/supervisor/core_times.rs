@@ -27,6 +27,19 @@ struct Reading {
     core_wait: f64,
 }
 
+impl Reading {
+    /// Take in the `time` of the owner of this generation, `between` after the last look. Returns what it has used since
+    /// then.
+    fn take_in(&mut self, generation: u64, mut time: CoreTime, between: Duration) -> CoreTime {
+        let before = if self.generation == generation { self.time } else { CoreTime::default() };
+        // Whoever can open no more files reads no wait. The kernel's count never falls.
+        time.waiting = time.waiting.max(before.waiting);
+        let used = time - before;
+        *self = Self { generation, time, core_wait: wait_share(used.waiting, between) };
+        used
+    }
+}
+
 impl CoreTimes {
     /// The times before the first look.
     pub(super) fn new() -> Self {
@@ -54,10 +67,7 @@ impl CoreTimes {
                 last.core_wait = 0.0;
                 continue;
             };
-            let generation = slot.generation();
-            let before = if last.generation == generation { last.time } else { CoreTime::default() };
-            let used = time - before;
-            *last = Reading { generation, time, core_wait: wait_share(used.waiting, between) };
+            let used = last.take_in(slot.generation(), time, between);
             let total = match role {
                 Role::Actor | Role::AttachedActor => &mut self.used.actors,
                 Role::Learner => &mut self.used.learners,
@@ -155,6 +165,19 @@ mod tests {
     fn nobody_waits_for_more_than_all_of_the_time() {
         let share = |waited_ms| wait_share(Duration::from_millis(waited_ms), Duration::from_millis(200));
         assert_eq!([0, 50, 200, 880].map(share), [0.0, 0.25, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_look_that_cannot_read_the_wait_for_cores_does_not_have_it_counted_twice() {
+        let mut last = Reading::default();
+        let mut used = CoreTime::default();
+        for waited_s in [8, 0, 9] {
+            let time = CoreTime { waiting: Duration::from_secs(waited_s), ..CoreTime::default() };
+            used += last.take_in(1, time, Duration::from_secs(60));
+        }
+        assert_eq!(used.waiting, Duration::from_secs(9));
+        let another = CoreTime { waiting: Duration::from_secs(2), ..CoreTime::default() };
+        assert_eq!(last.take_in(2, another, Duration::from_secs(60)), another, "who has the slot now has waited for itself");
     }
 
     #[test]

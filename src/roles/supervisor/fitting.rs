@@ -1,5 +1,7 @@
 //! Fitting a run to the machine: what its ranges are, and a tuner that is told once a second what the run did.
 
+use std::path::Path;
+
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
@@ -12,6 +14,8 @@ use crate::telemetry::Snapshot;
 
 /// The most actors for each core, if the configuration does not say how many.
 const ACTORS_PER_CORE: usize = 2;
+/// The same if it has steps sleep. Twice as many as `actor.count = "auto"` begins with.
+const SLEEPING_ACTORS_PER_CORE: usize = 8;
 /// The most environments of an actor, as a multiple of those that it begins with, if the configuration does not say
 /// how many.
 const TIMES_THE_ENVIRONMENTS: usize = 4;
@@ -24,7 +28,8 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
         let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {
             let environments = table.most_environments.unwrap_or(start.environments);
-            let most = config.most_actors_with(environments, ACTORS_PER_CORE * usable_cores);
+            let per_core = if config.environment.step_delay_us > 0 { SLEEPING_ACTORS_PER_CORE } else { ACTORS_PER_CORE };
+            let most = config.most_actors_with(environments, per_core * usable_cores);
             within("actor.count", most.max(start.actors))
         });
         let environments = table.most_environments.unwrap_or_else(|| {
@@ -80,6 +85,7 @@ pub(super) struct Fitting {
     tuner: Tuner,
     windows: Windows,
     wanted: Setting,
+    usable_cores: usize,
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
@@ -98,7 +104,8 @@ impl Fitting {
         let begun = Found { home: config.setting(), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted);
-        Some(Self { tuner, windows: Windows::of(config), wanted, incident: None, tried, accepted, has_said_so: false })
+        let (windows, usable_cores) = (Windows::of(config), cores::usable_now());
+        Some(Self { tuner, windows, wanted, usable_cores, incident: None, tried, accepted, has_said_so: false })
     }
 
     /// The setting that is to be in force.
@@ -144,15 +151,15 @@ impl Fitting {
         if !self.windows.is_over(now) && !is_refuted {
             return None;
         }
-        let usable_cores = cores::usable_now();
-        let window = self.windows.next(now, in_force, usable_cores);
+        self.usable_cores = cores::usable_now_or(Path::new("/"), self.usable_cores);
+        let window = self.windows.next(now, in_force, cores::time_now());
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
             progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
             window,
             in_force,
-            usable_cores,
+            usable_cores: self.usable_cores,
             memory_used: share_of_memory_used(),
             incident: self.incident.take(),
         });
@@ -199,6 +206,8 @@ mod tests {
         let range = |low, high| Range { low, high };
         assert_eq!(found, Ranges { actors: range(1, 8), environments: range(1, 32), batch_size: Range::fixed(64) });
         assert_eq!(ranges(&config(|_| {}), 1).unwrap().actors.high, 3, "what the run begins with is tried");
+        let asleep = ranges(&config(|config| config.environment.step_delay_us = 1_000), 4).unwrap();
+        assert_eq!(asleep.actors, range(1, 32), "the automatic choice is sixteen, and more may be faster");
         assert_eq!(ranges(&config(|config| config.adaptation.enabled = false), 4), None);
     }
 

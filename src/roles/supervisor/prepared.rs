@@ -9,7 +9,7 @@ use indicatif::BinaryBytes;
 use super::neighbours::neighbours;
 use super::plan::Beginning;
 use super::{Plan, PlanError, Resumption, RunOutcome, Session, SupervisorError, fitting, remarks, starting_point};
-use crate::adaptation::Ranges;
+use crate::adaptation::{Ranges, Setting};
 use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::fitted::Found;
@@ -55,6 +55,8 @@ pub struct Prepared {
     planned: Config,
     /// What is tried to fit the run to the machine.
     pub(super) ranges: Option<Ranges>,
+    /// The upper ends of actors and environments that somebody gave; the others follow from the cores.
+    given_ends: [Option<usize>; 2],
     /// Since when the run counts its seconds.
     pub started: Instant,
 }
@@ -74,14 +76,10 @@ impl Prepared {
         let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
         let for_evaluation = examine_for_evaluation(&loaded, catalogue, &environment)?;
         let evaluation_limit_steps = for_evaluation.as_ref().unwrap_or(&examined).spec.time_limit_steps;
+        let given_ends = [loaded.config.adaptation.most_actors, loaded.config.adaptation.most_environments];
         let ranges = fitting::ranges(&loaded.config, cores::usable_now());
         let planned = fitting::planned(&mut loaded, ranges.as_ref())?;
-        let build = |device: &str| {
-            let mut config = planned.clone();
-            device.clone_into(&mut config.learner.device);
-            catalogue.algorithms().build(&config, &environment).map_err(|error| about_algorithm(&loaded, &error))
-        };
-        let algorithms = planned.learner.devices().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        let algorithms = build(&planned, &loaded, catalogue, &environment)?;
         let algorithm = &*algorithms[0];
         if planned.learner.split != Split::None && algorithm.handed_over() == 0 {
             let message = format!("the algorithm \"{}\" has no halves; set learner.split to \"none\"", algorithm.name());
@@ -103,6 +101,7 @@ impl Prepared {
             algorithms,
             planned,
             ranges,
+            given_ends,
             started,
         })
     }
@@ -183,9 +182,29 @@ impl Prepared {
         if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
             folder.clone_into(&mut self.loaded.config.run.folder);
         }
+        if let Some(ends) = found.as_ref().and_then(Resumption::ends_of_frames) {
+            self.plan_for_ends(ends)?;
+        }
         // This may have waited until a killed run was written to the disk. That is no time of the new run.
         self.started += asked.elapsed();
         Ok(found)
+    }
+
+    /// Plan for the upper ends of actors and environments that an `earlier` life had, where nobody gave others: the cores may be others by
+    /// now, and frames that would have room for others would not fit.
+    fn plan_for_ends(&mut self, earlier: [Option<usize>; 2]) -> Result<(), SupervisorError> {
+        if self.ranges.is_none() {
+            return Ok(());
+        }
+        let Setting { actors, environments, .. } = self.loaded.config.setting();
+        let ([most_actors, most_environments], [given_actors, given_environments]) = (earlier, self.given_ends);
+        let table = &mut self.loaded.config.adaptation;
+        table.most_actors = given_actors.or(most_actors.map(|most| most.max(actors)));
+        table.most_environments = given_environments.or(most_environments.map(|most| most.max(environments)));
+        self.ranges = fitting::ranges(&self.loaded.config, cores::usable_now());
+        self.planned = fitting::planned(&mut self.loaded, self.ranges.as_ref())?;
+        self.algorithms = build(&self.planned, &self.loaded, &self.catalogue, &self.environment)?;
+        Ok(())
     }
 
     /// The plan of the run, on cores that no other run has bound processes to, checked against the memory that is free once what dead runs
@@ -277,6 +296,21 @@ impl Prepared {
     pub fn check_resumption(&self, plan: &Plan, resumption: &mut Resumption) -> Result<(), SupervisorError> {
         Ok(resumption.check(self, plan.layout.sizes())?)
     }
+}
+
+/// The algorithm of `planned` on each device that it names. What is wrong is reported with its place in the file of `loaded`.
+fn build(
+    planned: &Config,
+    loaded: &Loaded,
+    catalogue: &Catalogue,
+    environment: &EnvironmentSpec,
+) -> Result<Vec<Box<dyn Algorithm>>, SupervisorError> {
+    let on = |device: &str| {
+        let mut config = planned.clone();
+        device.clone_into(&mut config.learner.device);
+        catalogue.algorithms().build(&config, environment).map_err(|error| about_algorithm(loaded, &error))
+    };
+    planned.learner.devices().into_iter().map(on).collect()
 }
 
 /// Refuse a plan that takes more memory than `machine` has free and `resumption` has already.

@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 
 use super::helper::Helper;
 use crate::config::Config;
-use crate::machine::cores::usable_now;
+use crate::machine::cores::time_now;
 use crate::networks::measure_products_per_s;
 use crate::segment::Segment;
 use crate::sync::Ordering;
@@ -48,9 +48,23 @@ impl ProductsPeak {
             self.products_per_s_of_a_core = measured.answer().flatten();
         }
         if let Some(products_per_s) = self.products_per_s_of_a_core {
-            // Far below 2^63, and never negative.
-            let peak_per_s = (products_per_s * usable_now() as f64) as u64;
-            segment.control().products_peak_per_s().store(peak_per_s, Ordering::Relaxed);
+            segment.control().products_peak_per_s().store(peak_per_s(products_per_s, time_now()), Ordering::Relaxed);
         }
+    }
+}
+
+/// What so many `cores` could compute if each makes `products_per_s`: a control group may leave a run a part of one.
+fn peak_per_s(products_per_s: f64, cores: f64) -> u64 {
+    // Far below 2^63, and never negative.
+    (products_per_s * cores) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_core_computes_a_part_of_what_a_core_does() {
+        assert_eq!([1.5, 0.5].map(|cores| peak_per_s(1_000.0, cores)), [1_500, 500]);
     }
 }

@@ -93,25 +93,26 @@ impl Windows {
         self.least.is_held(elapsed_s, updates)
     }
 
-    /// The window that ends `now`, in which `in_force` was the setting. The next one begins.
-    pub(super) fn next(&mut self, now: &Snapshot, in_force: Setting, usable_cores: usize) -> Window {
+    /// The window that ends `now`, in which `in_force` was the setting and the run had the time of `cores`. The next one
+    /// begins.
+    pub(super) fn next(&mut self, now: &Snapshot, in_force: Setting, cores: f64) -> Window {
         let last = self.last.replace(now.clone()).unwrap_or_else(|| now.clone());
         let elapsed_s = now.wall_s - last.wall_s;
-        let measured = window(&last, now, elapsed_s, usable_cores);
+        let measured = window(&last, now, elapsed_s, cores);
         self.ratio.as_mut().map_or(measured, |ratio| ratio.lasting(measured, [&last, now], in_force))
     }
 }
 
-/// What happened from `last` to `now`.
-fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, usable_cores: usize) -> Window {
+/// What happened from `last` to `now`, with the time of so many `cores`.
+fn window(last: &Snapshot, now: &Snapshot, elapsed_s: f64, cores: f64) -> Window {
     let rate = |last: u64, now: u64| now.saturating_sub(last) as f64 / elapsed_s;
-    let share = |last: f64, now: f64, processes: f64| ((now - last) / (elapsed_s * processes.max(1.0))).clamp(0.0, 1.0);
+    let share = |last: f64, now: f64, of: f64| ((now - last) / (elapsed_s * of)).clamp(0.0, 1.0);
     Window {
         env_steps_per_s: rate(last.env_steps, now.env_steps),
         learned_per_s: rate(last.learned, now.learned),
-        cores_used: share(last.effort.processor_s.of_run(), now.effort.processor_s.of_run(), usable_cores as f64),
-        learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners as f64),
-        actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors as f64),
+        cores_used: share(last.effort.processor_s.of_run(), now.effort.processor_s.of_run(), cores),
+        learners_wait: share(last.learner_time.limiter_wait_s, now.learner_time.limiter_wait_s, now.learners.max(1) as f64),
+        actors_wait: share(last.actor_time.limiter_wait_s, now.actor_time.limiter_wait_s, now.actors.max(1) as f64),
     }
 }
 
@@ -128,10 +129,12 @@ mod tests {
         now.effort.processor_s.learners = 3.0;
         now.actor_time.limiter_wait_s = 1.0;
         now.learner_time.limiter_wait_s = 0.5;
-        let found = window(&last, &now, 2.0, 2);
         let expected =
             Window { env_steps_per_s: 1_000.0, learned_per_s: 3_200.0, cores_used: 0.75, learners_wait: 0.25, actors_wait: 0.25 };
-        assert_eq!(found, expected);
+        assert_eq!(window(&last, &now, 2.0, 2.0), expected);
+        // A control group may leave a run a part of a core.
+        now.effort.processor_s.learners = 0.75;
+        assert_eq!([1.5, 0.5].map(|cores| window(&last, &now, 2.0, cores).cores_used), [0.25, 0.75]);
     }
 
     #[test]
@@ -168,7 +171,7 @@ mod tests {
                 env_steps: flushed,
                 ..now
             };
-            let found = windows.next(&now, Setting { actors: 1, environments: 1, batch_size: 32 }, 2);
+            let found = windows.next(&now, Setting { actors: 1, environments: 1, batch_size: 32 }, 2.0);
             assert_eq!((found.env_steps_per_s, found.learned_per_s, found.learners_wait), (20.0, 640.0, 0.0), "second {second}");
         }
     }
@@ -197,7 +200,7 @@ mod tests {
                     if !windows.is_over(&now) {
                         continue;
                     }
-                    let found = windows.next(&now, Setting { actors: 2, environments: 8, batch_size: 64 }, 2);
+                    let found = windows.next(&now, Setting { actors: 2, environments: 8, batch_size: 64 }, 2.0);
                     let took_s = now.wall_s - began_s;
                     assert!(length_s.contains(&took_s), "{samples_per_insert:?}, somebody waits: {somebody_waits}: {took_s} s");
                     let is_done = found.env_steps_per_s > 0.0 && found.learned_per_s > 0.0;

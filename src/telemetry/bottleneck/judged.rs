@@ -46,9 +46,11 @@ impl Judged {
         self.has_learned |= snapshot.updates > self.first.get_or_insert_with(|| snapshot.clone()).updates;
     }
 
-    /// Takes note of the last moment of training: the verdict leaves out the time after it.
-    pub(crate) fn training_ended(&mut self, trained: &Snapshot) {
+    /// Takes note of the last moment of training: the verdict leaves out the time after it. Advice is for the `cores`
+    /// that the run may use by then.
+    pub(crate) fn training_ended(&mut self, trained: &Snapshot, cores: f64) {
         self.trained = Some(trained.clone());
+        self.context.cores = cores;
     }
 
     /// What held the run back while it trained, known from its `last` moment.

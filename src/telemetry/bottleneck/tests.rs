@@ -133,6 +133,19 @@ fn learners_that_wait_for_computing_actors_are_told_of_idle_cores() {
 }
 
 #[test]
+fn idle_cores_are_those_that_the_run_may_use_when_training_ends() {
+    let now = run([70.0, 15.0, 13.0, 2.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
+    let advised = |cores| {
+        let mut judged = Judged::new(context());
+        (0..3).for_each(|updates| judged.record(&Snapshot { updates, ..Snapshot::default() }));
+        judged.training_ended(&now, cores);
+        settings(&judged.verdict(&now))
+    };
+    assert_eq!(advised(7.0), ["actor.count=7", "replay.samples_per_insert=64"]);
+    assert_eq!(advised(2.0), ["replay.samples_per_insert=64"], "five of them were taken from it");
+}
+
+#[test]
 fn environments_that_sleep_call_for_more_actors_on_the_same_cores() {
     let mut sleepy = run([97.0, 1.0, 1.0, 1.0], [2.0, 7.0, 0.0, 1.0, 15.0]);
     sleepy.actor_time.processor_s = 3.0;

@@ -58,6 +58,12 @@ impl EarlierSettings {
         Some(&self.went_by.first()?.run.folder)
     }
 
+    /// The upper ends of actors and environments in the search of its last life, if it had one.
+    pub(super) fn upper_ends(&self) -> Option<[Option<usize>; 2]> {
+        let table = &self.went_by.last()?.adaptation;
+        table.enabled.then_some([table.most_actors, table.most_environments])
+    }
+
     /// Whether all that came since the checkpoint comes again with `config`.
     pub(super) fn come_again_with(&self, config: &Config) -> bool {
         !self.went_by.is_empty() && self.went_by.iter().all(|before| repeats(before, config))

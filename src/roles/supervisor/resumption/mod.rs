@@ -184,6 +184,11 @@ impl Resumption {
         self.settings.folder_of_runs()
     }
 
+    /// The upper ends of actors and environments for which its frames have room, if it has frames and fitted itself to the machine.
+    pub(super) fn ends_of_frames(&self) -> Option<[Option<usize>; 2]> {
+        self.settings.upper_ends().filter(|_| self.checkpoint.manifest().layout.frames > 0)
+    }
+
     /// The keys in which the configuration of `prepared` differs from what the checkpoint was written with, and may not.
     fn keys_that_do_not_fit(&self, prepared: &Prepared) -> Result<Vec<String>, ResumeError> {
         // What cannot be read any more is a matter for the sizes.
@@ -225,7 +230,8 @@ impl Resumption {
             ("a replay.capacity of", capacity, sizes.capacity),
             ("words in a row:", saved.transition_words, sizes.transition_words),
             (
-                "other actor.environments or numbers of actors, or another version of this program, so that its frames are",
+                "other actor.environments, numbers of actors, adaptation.most_actors or adaptation.most_environments, or another version \
+                 of this program, so that its frames are",
                 saved.frames,
                 sizes.frames,
             ),

@@ -10,6 +10,7 @@ use super::super::leaving::Leaving;
 use super::super::watch::Watched;
 use super::super::{RunOutcome, SupervisorError, weights};
 use super::Session;
+use crate::machine::cores;
 use crate::roles::visualizer;
 use crate::segment::control::RunState;
 use crate::segment::system;
@@ -20,7 +21,7 @@ impl Session {
     pub(super) fn end(mut self) -> Result<RunOutcome, SupervisorError> {
         let reason = self.reason.clone().unwrap_or(StopReason::Interrupted);
         let trained = self.snapshot();
-        self.sinks.training_ended(&trained);
+        self.sinks.training_ended(&trained, cores::time_now());
         self.end_probe();
         if self.segment.control().run_state() != RunState::Poisoned {
             self.segment.control().set_run_state(RunState::Stopping);

@@ -130,7 +130,8 @@ impl Session {
     }
 
     fn tell(&mut self, probe: &Probe) {
-        self.sinks.probe(&Line { probe, configured: self.config().setting() });
+        let resumptions = self.folder().record().map_or(0, |record| record.resumptions);
+        self.sinks.probe(&Line { probe, configured: self.config().setting(), resumptions });
         let flags = probe.to.flags();
         match probe.verdict {
             Verdict::Accepted => self.sinks.event(&format!("faster with {flags}: {}", probe.reason)),
