@@ -136,7 +136,7 @@ fn way_gone(own_updates: u64, heard: impl IntoIterator<Item = u64>) -> f32 {
     let [mut source, mut critics] = [3, 4].map(|seed| algorithm.learning(seed).unwrap());
     let mut gradient = vec![0.01; algorithm.sizes().learned];
     for _ in 0..100 {
-        let mut share = Share { samples: 1.0, ..Share::new(algorithm.metrics()) };
+        let mut share = Share { samples: 1.0, largest_weight: 1.0, ..Share::new(algorithm.metrics()) };
         source.apply(&mut gradient, &mut share, 1e-3);
     }
     critics.halved().unwrap().learn_only(Half::Critics);
