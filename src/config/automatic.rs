@@ -25,7 +25,7 @@ pub(super) const BATCH_KEYS: [&str; 2] = [BATCH_SIZE, "algorithm.minibatches"];
 pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
 /// Actors for every core if their environments mostly sleep. Many more would be no slower, but each is a process with
 /// memory of its own.
-const SLEEPING_ACTORS_PER_CORE: usize = 4;
+pub const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
 /// Chooses numbers for the keys with these `paths`, which are among [`KEYS`].
 pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {

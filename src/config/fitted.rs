@@ -28,8 +28,8 @@ pub(crate) struct Line<'a> {
     #[serde(flatten)]
     pub(crate) probe: &'a Probe,
     pub(crate) configured: Setting,
-    /// How often the run had gone on from a checkpoint.
-    pub(crate) resumptions: u32,
+    /// How often the run had gone on from a checkpoint, if that is known.
+    pub(crate) resumptions: Option<u32>,
 }
 
 /// What is read back of a line of `adaptation.jsonl`.

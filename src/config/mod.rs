@@ -36,7 +36,7 @@ pub(crate) mod fitted;
 mod resumption;
 
 pub use advice::for_option as advice_for_option;
-pub use automatic::LEAST_TRANSITIONS_PER_LEARNER;
+pub use automatic::{LEAST_TRANSITIONS_PER_LEARNER, SLEEPING_ACTORS_PER_CORE};
 pub use by_algorithm::{Rows, TargetNetworks};
 pub use error::{ConfigError, ConfigErrors, Problem};
 pub use key::{Key, Table};

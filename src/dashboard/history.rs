@@ -168,8 +168,8 @@ impl History {
     /// Moves changes that came after the checkpoint of a later life to the beginning of that, which had them from there.
     fn place_changes(&mut self) {
         for change in &mut self.shown.changes {
-            let life = change["resumptions"].as_u64().unwrap_or(0) as usize;
-            let went_on_s = self.went_on_s.iter().skip(life).copied().fold(f64::INFINITY, f64::min);
+            let Some(life) = change["resumptions"].as_u64() else { continue };
+            let went_on_s = self.went_on_s.iter().skip(life as usize).copied().fold(f64::INFINITY, f64::min);
             if change["wall_s"].as_f64().is_some_and(|wall_s| wall_s > went_on_s) {
                 change["wall_s"] = went_on_s.into();
             }

@@ -63,12 +63,12 @@ pub fn usable_now() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many cores this process may use now, as [`usable_now`] has it; `before` if it can open no more files for the
-/// moment, so that nobody knows what its control groups, of which the kernel tells below `root`, leave it.
-pub fn usable_now_or(root: &Path, before: usize) -> usize {
+/// What `now` finds of the cores that this process may use; `before` if it can open no more files for the moment, so that
+/// nobody knows what its control groups, of which the kernel tells below `root`, leave it.
+pub fn unless_unknown<T>(root: &Path, before: T, now: impl FnOnce() -> T) -> T {
     let groups = root.join("proc/self/cgroup");
     // A kernel without control groups has no such file.
-    if groups.exists() && File::open(groups).is_err() { before } else { usable_now() }
+    if groups.exists() && File::open(groups).is_err() { before } else { now() }
 }
 
 /// The time of how many cores this process may use now: [`usable_now`] without rounding.
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn as_long_as_the_control_groups_cannot_be_read_the_cores_are_those_of_before() {
         let root = fixture::root(&[("proc/self/status", "")]);
-        assert_eq!(usable_now_or(root.path(), usize::MAX), usable_now(), "there are no control groups");
+        assert_eq!(unless_unknown(root.path(), usize::MAX, usable_now), usable_now(), "there are no control groups");
         // Nobody can open it as a file.
         let _socket = UnixListener::bind(root.path().join("proc/self/cgroup")).unwrap();
-        assert_eq!(usable_now_or(root.path(), usize::MAX), usize::MAX);
+        assert_eq!(unless_unknown(root.path(), usize::MAX, usable_now), usize::MAX);
     }
 
     #[test]

@@ -52,8 +52,14 @@ fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores
     if cores::usable_now() < 2 {
         return skipped::because("with a single core there is none to lose");
     }
-    let small =
-        ["adaptation.enabled=true", "replay.capacity=2000", "replay.min_size=200", "actor.random_steps=200", "evaluator.enabled=false"];
+    let small = [
+        "adaptation.enabled=true",
+        "replay.capacity=2000",
+        "replay.min_size=200",
+        "actor.random_steps=200",
+        "run.stop_eval_return=none",
+        "evaluator.enabled=false",
+    ];
     let changes = [&AUTO[..], &small].concat();
     let mut run = start_preset("rally_dqn", &changes);
     run.wait_for_log("checkpoint 000001");

@@ -7,15 +7,13 @@ use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
 use crate::algorithms::Algorithm;
 use crate::config::fitted::Found;
-use crate::config::{Config, Key, Loaded, Rows};
+use crate::config::{Config, Key, Loaded, Rows, SLEEPING_ACTORS_PER_CORE};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
 
 /// The most actors for each core, if the configuration does not say how many.
 const ACTORS_PER_CORE: usize = 2;
-/// The same if it has steps sleep. Twice as many as `actor.count = "auto"` begins with.
-const SLEEPING_ACTORS_PER_CORE: usize = 8;
 /// The most environments of an actor, as a multiple of those that it begins with, if the configuration does not say
 /// how many.
 const TIMES_THE_ENVIRONMENTS: usize = 4;
@@ -28,7 +26,8 @@ pub(super) fn ranges(config: &Config, usable_cores: usize) -> Option<Ranges> {
         let within = |key: &str, chosen: usize| Key::most_of(key).min(chosen);
         let actors = table.most_actors.unwrap_or_else(|| {
             let environments = table.most_environments.unwrap_or(start.environments);
-            let per_core = if config.environment.step_delay_us > 0 { SLEEPING_ACTORS_PER_CORE } else { ACTORS_PER_CORE };
+            // If the configuration has steps sleep, twice as many as `actor.count = "auto"` begins with.
+            let per_core = if config.environment.step_delay_us > 0 { 2 * SLEEPING_ACTORS_PER_CORE } else { ACTORS_PER_CORE };
             let most = config.most_actors_with(environments, per_core * usable_cores);
             within("actor.count", most.max(start.actors))
         });
@@ -85,7 +84,8 @@ pub(super) struct Fitting {
     tuner: Tuner,
     windows: Windows,
     wanted: Setting,
-    usable_cores: usize,
+    /// How many cores the process may use, and the time of how many.
+    cores: (usize, f64),
     incident: Option<Incident>,
     tried: u64,
     accepted: u64,
@@ -104,8 +104,8 @@ impl Fitting {
         let begun = Found { home: config.setting(), counts: [0, 0] };
         let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
         let tuner = Tuner::new(rules, wanted);
-        let (windows, usable_cores) = (Windows::of(config), cores::usable_now());
-        Some(Self { tuner, windows, wanted, usable_cores, incident: None, tried, accepted, has_said_so: false })
+        let (windows, cores) = (Windows::of(config), (cores::usable_now(), cores::time_now()));
+        Some(Self { tuner, windows, wanted, cores, incident: None, tried, accepted, has_said_so: false })
     }
 
     /// The setting that is to be in force.
@@ -151,15 +151,16 @@ impl Fitting {
         if !self.windows.is_over(now) && !is_refuted {
             return None;
         }
-        self.usable_cores = cores::usable_now_or(Path::new("/"), self.usable_cores);
-        let window = self.windows.next(now, in_force, cores::time_now());
+        self.cores = cores::unless_unknown(Path::new("/"), self.cores, || (cores::usable_now(), cores::time_now()));
+        let (usable_cores, time) = self.cores;
+        let window = self.windows.next(now, in_force, time);
         let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
             progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
             window,
             in_force,
-            usable_cores: self.usable_cores,
+            usable_cores,
             memory_used: share_of_memory_used(),
             incident: self.incident.take(),
         });

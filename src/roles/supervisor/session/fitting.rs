@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn tell(&mut self, probe: &Probe) {
-        let resumptions = self.folder().record().map_or(0, |record| record.resumptions);
+        let resumptions = self.folder().record().ok().map(|record| record.resumptions);
         self.sinks.probe(&Line { probe, configured: self.config().setting(), resumptions });
         let flags = probe.to.flags();
         match probe.verdict {
