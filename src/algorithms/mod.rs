@@ -27,6 +27,7 @@ mod squashed_gaussian;
 mod standardised;
 mod state;
 pub mod statistics;
+mod step_sums;
 mod surrogate;
 mod td3;
 mod temporal_difference;

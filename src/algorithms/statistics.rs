@@ -34,11 +34,11 @@ impl Normalisation {
 
 /// Count, mean and variance of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Moments {
+pub(super) struct Moments {
     count: f64,
     mean: f64,
     /// Sum of the squared differences from the mean.
-    squares: f64,
+    pub(super) squares: f64,
 }
 
 impl Moments {
@@ -47,7 +47,7 @@ impl Moments {
         Self { count, mean: f64::from(mean), squares: f64::from(variance) * count }
     }
 
-    fn add(&mut self, value: f64) {
+    pub(super) fn add(&mut self, value: f64) {
         self.count += 1.0;
         let difference = value - self.mean;
         self.mean += difference / self.count;
