@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
-use crate::networks::{Device, Head, Network, NetworkSpec, build, build_for_acting};
+use crate::networks::{Device, Head, Network, NetworkSpec, build_for_acting};
 
 /// What tells one of these algorithms from another.
 pub(super) struct Kind {
@@ -106,9 +106,7 @@ impl ActorCritic {
     }
 
     fn trained(&self, spec: &NetworkSpec, seed: u64, with_target: WithTarget) -> Result<Trained, AlgorithmError> {
-        let network = || build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let target = (with_target == WithTarget::Yes).then(network).transpose()?;
-        Ok(Trained::new(&self.config.learner, network()?, target, &spec.initialise(seed)))
+        Trained::build(&self.config, self.device, spec, with_target, &spec.initialise(seed))
     }
 
     /// `learning` in the form that suits the device: a CPU takes a large batch in blocks.

@@ -18,13 +18,13 @@ use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
 use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
-use crate::config::schema::Loss;
+use crate::config::schema::{AlgorithmConfig, Loss};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, is_terminated};
 use crate::experience::{Choice, Experience, Transitions};
 use crate::metrics::{Metric, Share};
-use crate::networks::{Device, Head, InputSpec, Network, NetworkSpec, build, build_for_acting};
+use crate::networks::{Device, Head, InputSpec, Network, NetworkSpec, build_for_acting};
 use crate::replay::Batch;
 use crate::values::Values;
 
@@ -86,8 +86,8 @@ impl Algorithm for Dqn {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let network = || build(self.network.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        Ok(Box::new(DqnLearning::new(&self.config, network()?, network()?, &self.network.initialise(seed))))
+        let network = Trained::build(&self.config, self.device, &self.network, WithTarget::Yes, &self.network.initialise(seed))?;
+        Ok(Box::new(DqnLearning::new(&self.config.algorithm, network)))
     }
 }
 
@@ -136,13 +136,13 @@ struct Buffers {
 }
 
 impl DqnLearning {
-    /// Learn with `online`, starting from `parameters`; `target` is a second network of the same shape.
-    fn new(config: &Config, online: Box<dyn Network>, target: Box<dyn Network>, parameters: &[f32]) -> Self {
+    /// Learn with `network`, which has a target network.
+    fn new(algorithm: &AlgorithmConfig, network: Trained) -> Self {
         Self {
-            network: Trained::new(&config.learner, online, Some(target), parameters),
-            double: config.algorithm.double,
-            loss: config.algorithm.loss("dqn"),
-            target_networks: config.algorithm.target_networks("dqn"),
+            network,
+            double: algorithm.double,
+            loss: algorithm.loss("dqn"),
+            target_networks: algorithm.target_networks("dqn"),
             buffers: Buffers::default(),
         }
     }

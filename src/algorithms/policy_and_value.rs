@@ -14,7 +14,7 @@ use super::{ActionMut, AlgorithmError, Policy, Random};
 use crate::config::Config;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Choice;
-use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, TensorSpec, build, build_for_acting};
+use crate::networks::{Device, Head, InputSpec, NamedHead, Network, NetworkSpec, TensorSpec, build_for_acting};
 
 // Heads of the network, in the order of its outputs: first the policy, which is one head of logits, or one of means and
 // one of logarithms of standard deviations; then the value, unless it has a network of its own; last the latent vector
@@ -98,12 +98,10 @@ impl PolicyAndValue {
 
     /// Policy and value under training, drawn from `seed`.
     pub(super) fn learned(&self, seed: u64, with_target: WithTarget) -> Result<LearnedPolicy, AlgorithmError> {
-        let build = |spec: &NetworkSpec| build(spec.clone(), self.config.network.engine, self.device, self.config.machine.torch_threads);
-        let target = (with_target == WithTarget::Yes).then(|| build(&self.network)).transpose()?;
-        let network = Trained::new(&self.config.learner, build(&self.network)?, target, &self.first_parameters(seed));
+        let network = Trained::build(&self.config, self.device, &self.network, with_target, &self.first_parameters(seed))?;
         let further = |spec: &NetworkSpec, seed| {
             let first = spec.initialise_as(self.config.network.initialisation, seed);
-            Ok::<_, AlgorithmError>(Trained::new(&self.config.learner, build(spec)?, None, &first))
+            Trained::build(&self.config, self.device, spec, WithTarget::No, &first)
         };
         // With the same seed, policy and value would begin with the same layers.
         let value = self.value_network.as_ref().map(|spec| further(spec, derive_seed(seed, 1))).transpose()?;

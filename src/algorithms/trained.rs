@@ -1,8 +1,10 @@
 //! A network under training: the network, its optimizer, and the slowly following copy that targets are computed with.
 
+use super::AlgorithmError;
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
+use crate::config::Config;
 use crate::config::schema::LearnerConfig;
-use crate::networks::{Adam, AdamSettings, Network, clip_norm, polyak};
+use crate::networks::{Adam, AdamSettings, Device, Network, NetworkSpec, build, clip_norm, polyak};
 
 /// Whether a network under training has a target network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,19 @@ impl Trained {
             target.set_parameters(parameters);
         }
         Self { adam: Adam::new(parameters.len(), adam_settings(config)), max_gradient_norm: max_gradient_norm(config), online, target }
+    }
+
+    /// Build the network that `spec` describes on `device`, and train it from `parameters` on.
+    pub(super) fn build(
+        config: &Config,
+        device: Device,
+        spec: &NetworkSpec,
+        with_target: WithTarget,
+        parameters: &[f32],
+    ) -> Result<Self, AlgorithmError> {
+        let network = || build(spec.clone(), config.network.engine, device, config.machine.torch_threads);
+        let target = (with_target == WithTarget::Yes).then(network).transpose()?;
+        Ok(Self::new(&config.learner, network()?, target, parameters))
     }
 
     /// Number of parameters of the network.
@@ -124,7 +139,7 @@ fn max_gradient_norm(config: &LearnerConfig) -> f32 {
 mod tests {
     use super::*;
     use crate::config::schema::Engine;
-    use crate::networks::{Device, Head, NetworkSpec, build};
+    use crate::networks::Head;
 
     #[test]
     fn a_gradient_that_is_not_finite_is_told_and_changes_nothing() {
