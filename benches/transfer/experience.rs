@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use shoal::environments::{EnvironmentSpec, ObservationSpace, registry};
+use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
 use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
@@ -34,24 +34,24 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn cart_pole() -> Self {
-        Self { schema: transition::discrete(&ObservationSpace::unbounded(4)), rows: 64, capacity: 1 << 17, takes_once: false }
+        Self { schema: transition::schema(&cart_pole()), rows: 64, capacity: 1 << 17, takes_once: false }
     }
 
     /// Transitions of HalfCheetah as in its presets, whose actors flush every row.
     pub(crate) fn half_cheetah() -> Self {
-        Self { schema: transition::continuous(&ObservationSpace::unbounded(17), 6), rows: 1, capacity: 1 << 17, takes_once: false }
+        let action = ActionSpace::Box { low: vec![-1.0; 6], high: vec![1.0; 6] };
+        let environment = EnvironmentSpec::new("HalfCheetah-shaped", ObservationSpace::unbounded(17), action);
+        Self { schema: transition::schema(&environment), rows: 1, capacity: 1 << 17, takes_once: false }
     }
 
     /// Transitions that show four frames each, of which one is new.
     pub(crate) fn frames() -> Self {
-        Self { schema: transition::discrete(&observation_of_frames()), rows: 64, capacity: 1 << 14, takes_once: false }
+        Self { schema: transition::schema(&cart_pole_in_frames()), rows: 64, capacity: 1 << 14, takes_once: false }
     }
 
     /// Fifty steps in one row.
     pub(crate) fn fragment() -> Self {
-        let environment =
-            EnvironmentSpec { observation: observation_of_frames(), ..registry::spec("CartPole-v1").expect("a native environment") };
-        Self { schema: FragmentShape::new(50, &environment).schema(), rows: 1, capacity: 256, takes_once: true }
+        Self { schema: FragmentShape::new(50, &cart_pole_in_frames()).schema(), rows: 1, capacity: 256, takes_once: true }
     }
 
     /// Bytes that the writer hands over, with each frame counted once.
@@ -70,8 +70,14 @@ impl Shape {
     }
 }
 
-fn observation_of_frames() -> ObservationSpace {
-    ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, 42, 42]) }
+fn cart_pole() -> EnvironmentSpec {
+    registry::spec("CartPole-v1").expect("a native environment")
+}
+
+/// The actions of CartPole, and observations of four frames.
+fn cart_pole_in_frames() -> EnvironmentSpec {
+    let observation = ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, 42, 42]) };
+    EnvironmentSpec { observation, ..cart_pole() }
 }
 
 /// A replay with an actor and a learner. A replay of transitions is full.

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{Algorithm, AlgorithmError, Learning, Random, uniform};
 use crate::environments::{ActionSpace, EnvironmentSpec};
-use crate::experience::transition::{ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, continuous, discrete, flags};
+use crate::experience::transition::{self, ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, REWARD, flags};
 use crate::metrics::Share;
 use crate::replay::{Batch, Element};
 
@@ -119,11 +119,7 @@ pub fn check_algorithm(algorithm: &dyn Algorithm, batch: &Batch) -> Result<(), B
 /// A batch of `rows` made-up transitions of `environment`, with importance weights, for [`check_algorithm`].
 pub fn random_transitions(environment: &EnvironmentSpec, rows: usize) -> Batch {
     let mut random = Random::seed_from_u64(1);
-    let schema = match &environment.action {
-        ActionSpace::Discrete { .. } => discrete(&environment.observation),
-        ActionSpace::Box { low, .. } => continuous(&environment.observation, low.len()),
-    };
-    let mut batch = Batch::new(&schema, rows);
+    let mut batch = Batch::new(&transition::schema(environment), rows);
     for field in [OBSERVATION, NEXT_OBSERVATION] {
         let column = batch.column_mut(field);
         match column.element() {

@@ -6,7 +6,8 @@
 //! together from its newest frame, the frames before that, and its age in the episode: an episode begins with
 //! copies of its first frame.
 
-use crate::environments::{ActionSpace, EnvironmentSpec};
+use super::transition::action_lanes;
+use crate::environments::EnvironmentSpec;
 use crate::replay::{Element, Field, Schema};
 use crate::values::{ValueType, Values, ValuesMut};
 
@@ -57,10 +58,7 @@ impl FragmentShape {
         let observation = &environment.observation;
         let is_shared = observation.element == ValueType::U8 && observation.is_sliding;
         let stack = if is_shared { observation.stack } else { 1 };
-        let (action, action_lanes) = match &environment.action {
-            ActionSpace::Discrete { .. } => (Element::I32, 1),
-            ActionSpace::Box { low, .. } => (Element::F32, low.len()),
-        };
+        let (action, action_lanes) = action_lanes(&environment.action);
         let mut frame_shape = observation.shape.clone();
         if let Some(first) = frame_shape.first_mut() {
             *first /= stack;

@@ -1,6 +1,6 @@
 //! The fields of a transition that off-policy algorithms share, and how the flags are packed.
 
-use crate::environments::ObservationSpace;
+use crate::environments::{ActionSpace, EnvironmentSpec};
 use crate::replay::{Element, Field, Schema};
 
 /// Observation in which the transition starts.
@@ -27,17 +27,10 @@ const LEAST_FRAME_BYTES: usize = 512;
 const TERMINATED: i32 = 1;
 const TRUNCATED: i32 = 2;
 
-/// Fields of a transition with a discrete action.
-pub fn discrete(observation: &ObservationSpace) -> Schema {
-    schema(observation, Field::new("action", Element::I32, 1))
-}
-
-/// Fields of a transition with a continuous action, every element within [-1, 1].
-pub fn continuous(observation: &ObservationSpace, action_length: usize) -> Schema {
-    schema(observation, Field::new("action", Element::F32, action_length))
-}
-
-fn schema(observation: &ObservationSpace, action: Field) -> Schema {
+/// Fields of a transition in `environment`. Every element of a continuous action is within [-1, 1].
+pub fn schema(environment: &EnvironmentSpec) -> Schema {
+    let observation = &environment.observation;
+    let (action, lanes) = action_lanes(&environment.action);
     let element = Element::from(observation.element);
     let length = observation.len();
     let stack = observation.stack;
@@ -49,12 +42,20 @@ fn schema(observation: &ObservationSpace, action: Field) -> Schema {
     };
     Schema::new(vec![
         field("observation"),
-        action,
+        Field::new("action", action, lanes),
         Field::new("reward", Element::F32, 1),
         Field::new("discount", Element::F32, 1),
         Field::new("flags", Element::I32, 1),
         field("next_observation"),
     ])
+}
+
+/// The type of an action's 32-bit lanes in a row, and how many there are.
+pub(super) fn action_lanes(action: &ActionSpace) -> (Element, usize) {
+    match action {
+        ActionSpace::Discrete { .. } => (Element::I32, 1),
+        ActionSpace::Box { low, .. } => (Element::F32, low.len()),
+    }
 }
 
 /// How a step ended, in two bits: terminated in bit 0, truncated in bit 1.
@@ -75,11 +76,11 @@ pub fn is_terminated(flags: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environments::registry;
 
     #[test]
     fn the_constants_name_the_fields() {
-        let space = ObservationSpace::unbounded(3);
-        for schema in [discrete(&space), continuous(&space, 2)] {
+        for schema in ["CartPole-v1", "Pendulum-v1"].map(|id| schema(&registry::spec(id).unwrap())) {
             for (name, position) in [
                 ("observation", OBSERVATION),
                 ("action", ACTION),

@@ -1,14 +1,12 @@
 //! Experience as n-step transitions in a prioritized table: what off-policy algorithms learn from.
 
 use super::prioritized::Prioritized;
-use super::transition::{
-    ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, continuous, discrete, flags,
-};
+use super::transition::{self, ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVATION, OBSERVATIONS, REWARD, REWARDS, flags};
 use super::uncounted::Uncounted;
 use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
 use crate::config::schema::InitialPriority;
-use crate::environments::{ActionSpace, EnvironmentSpec};
+use crate::environments::EnvironmentSpec;
 use crate::replay::{Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Return, Schema, StagingArea};
 use crate::values::Values;
 
@@ -21,11 +19,7 @@ pub struct Transitions {
 impl Transitions {
     /// Transitions of `environment`, with its kind of action.
     pub fn new(config: &Config, environment: &EnvironmentSpec) -> Self {
-        let schema = match &environment.action {
-            ActionSpace::Discrete { .. } => discrete(&environment.observation),
-            ActionSpace::Box { low, .. } => continuous(&environment.observation, low.len()),
-        };
-        Self { config: config.clone(), schema }
+        Self { config: config.clone(), schema: transition::schema(environment) }
     }
 }
 

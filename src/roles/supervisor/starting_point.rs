@@ -227,12 +227,13 @@ impl StartingPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::ObservationSpace;
-    use crate::experience::transition::discrete;
+    use crate::environments::{EnvironmentSpec, ObservationSpace, registry};
+    use crate::experience::transition;
 
     #[test]
     fn rows_of_other_observations_are_told_by_their_shapes() {
-        let rows = |length| discrete(&ObservationSpace::unbounded(length));
+        let cart_pole = registry::spec("CartPole-v1").unwrap();
+        let rows = |length| transition::schema(&EnvironmentSpec { observation: ObservationSpace::unbounded(length), ..cart_pole.clone() });
         let different = different_field(&rows(2).describe(), &rows(3)).unwrap();
         assert_eq!(different, ["`observation` of f32 [2]", "`observation` of f32 [3]"]);
         assert_eq!(different_field(&rows(2).describe(), &rows(2)), None);
