@@ -304,4 +304,9 @@ impl EnvironmentError {
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }
+
+    /// There is no Python for the environment `id`.
+    pub(super) fn interpreter(id: &str, source: PythonError) -> Self {
+        Self::Interpreter { id: id.into(), source: source.into() }
+    }
 }

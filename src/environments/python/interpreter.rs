@@ -42,9 +42,8 @@ pub(super) fn bridge(request: &EnvironmentRequest) -> Result<&'static Py<PyModul
     if let Some(module) = BRIDGE_MODULE.get() {
         return Ok(module);
     }
-    let id = || request.id.clone();
-    let chosen = Chosen::of_this_process().map_err(|source| EnvironmentError::Interpreter { id: id(), source: source.into() })?;
-    let chosen = chosen.ok_or_else(|| EnvironmentError::NotPrepared { id: id() })?;
+    let chosen = Chosen::of_this_process().map_err(|source| EnvironmentError::interpreter(&request.id, source))?;
+    let chosen = chosen.ok_or_else(|| EnvironmentError::NotPrepared { id: request.id.clone() })?;
     Python::initialize();
     let module = Python::attach(|py| start(py, &chosen).map_err(|error| plain(py, &error, &request.id, Moment::Construction)))?;
     Ok(BRIDGE_MODULE.get_or_init(|| module))

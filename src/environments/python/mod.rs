@@ -46,7 +46,7 @@ impl Origin for InPython {
 
     #[cfg(not(feature = "python-environments"))]
     fn make(&self, request: &EnvironmentRequest) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Err(EnvironmentError::Interpreter { id: request.id.clone(), source: crate::machine::PythonError::NotBuilt.into() })
+        Err(EnvironmentError::interpreter(&request.id, crate::machine::PythonError::NotBuilt))
     }
 
     fn examine(&self, request: &EnvironmentRequest) -> Result<Examined, EnvironmentError> {

@@ -78,7 +78,7 @@ pub(in crate::environments) fn ask<T: DeserializeOwned>(
     let python = process::interpreter_of(request)?;
     let broken = |error: std::io::Error| {
         let source = PythonError::Broken { path: python.executable.clone(), reason: error.to_string() };
-        EnvironmentError::Interpreter { id: id.clone(), source: source.into() }
+        EnvironmentError::interpreter(id, source)
     };
 
     let question = json!({

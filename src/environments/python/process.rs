@@ -19,7 +19,7 @@ static STACK_FILE: OnceLock<OwnedFd> = OnceLock::new();
 /// # Errors
 /// There is no Python that fits, or the program does not start again.
 pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError> {
-    let interpreter = |source: PythonError| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() };
+    let interpreter = |source| EnvironmentError::interpreter(&request.id, source);
     if !request.needs_python() {
         return Ok(());
     }
@@ -46,7 +46,7 @@ pub fn become_ready(request: &EnvironmentRequest) -> Result<(), EnvironmentError
 /// There is no Python that fits.
 pub fn prepare(request: &EnvironmentRequest, command: &mut Command) -> Result<(), EnvironmentError> {
     let prepared = Python::find(&request.python).and_then(|python| python.prepare(command));
-    prepared.map_err(|source| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() })
+    prepared.map_err(|source| EnvironmentError::interpreter(&request.id, source))
 }
 
 /// Let the interpreter of this process write its Python stack to `file` whenever SIGUSR1 arrives: how a process that
@@ -69,5 +69,5 @@ pub(super) fn stack_file() -> Option<&'static OwnedFd> {
 pub fn interpreter_of(request: &EnvironmentRequest) -> Result<Python, EnvironmentError> {
     let of_this_process = Python::of_this_process().map(|prepared| prepared.filter(|python| python.answers(&request.python)));
     let found = of_this_process.and_then(|prepared| prepared.map_or_else(|| Python::find(&request.python), Ok));
-    found.map_err(|source| EnvironmentError::Interpreter { id: request.id.clone(), source: source.into() })
+    found.map_err(|source| EnvironmentError::interpreter(&request.id, source))
 }
