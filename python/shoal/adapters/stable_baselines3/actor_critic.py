@@ -34,10 +34,6 @@ class ActorCritic(Prioritized):
         """The smallest value of the target critics for the next observations and these actions, of shape (batch, 1)."""
         return torch.cat(self.critic_target(samples.next_observations, actions), dim=1).amin(dim=1, keepdim=True)
 
-    def targets(self, samples: Samples, values: torch.Tensor) -> torch.Tensor:
-        """Rewards plus the discounted `values` of the next observations, which a termination sets to zero."""
-        return samples.rewards + (1.0 - samples.dones) * self.discounts(samples) * values
-
 
 class PrioritizedSAC(ActorCritic, SAC):
     """Stable-Baselines3's SAC with prioritized replay. It takes the arguments of `SAC` and of `Prioritized`."""

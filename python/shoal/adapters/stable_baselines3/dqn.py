@@ -23,7 +23,7 @@ class PrioritizedDQN(Prioritized, DQN):
             samples = self.sample_prioritized(batch_size)
             with torch.no_grad():
                 next_values = self.q_net_target(samples.next_observations).max(dim=1, keepdim=True).values
-                targets = samples.rewards + (1.0 - samples.dones) * self.discounts(samples) * next_values
+                targets = self.targets(samples, next_values)
             values = self.q_net(samples.observations).gather(1, samples.actions.long())
             loss = (samples.weights * functional.smooth_l1_loss(values, targets, reduction="none")).mean()
             losses.append(loss.item())

@@ -75,6 +75,10 @@ class Prioritized(OffPolicyAlgorithm):
         """The discount of each next value: gamma, or those of n-step transitions, of shape (batch, 1)."""
         return self.gamma if samples.discounts is None else samples.discounts
 
+    def targets(self, samples: Samples, values: torch.Tensor) -> torch.Tensor:
+        """Rewards plus the discounted `values` of the next observations, which a termination sets to zero."""
+        return samples.rewards + (1.0 - samples.dones) * self.discounts(samples) * values
+
     def record_replay(self) -> None:
         """Log beta and the largest priority."""
         self.logger.record("replay/beta", self.beta)

@@ -83,7 +83,7 @@ class ShoalSampler(PrioritizedSampler):
     def update_priority(self, index: Index, priority: float | torch.Tensor, *, storage: Storage | None = None) -> None:
         """Set the priorities of the transitions at `index` to these errors; negative indices are left out."""
         items = flat_index(index, storage)
-        errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), items.shape)
+        errors = flat_errors(priority, items.shape)
         written = items >= 0
         self.priorities.update(items[written], errors[written])
 
@@ -132,3 +132,8 @@ def flat_index(index: Index, storage: Storage | None) -> NDArray[np.int64]:
             f"An index of shape {array.shape} names cells of a storage with several dimensions: give `storage`."
         )
     return np.ravel_multi_index(tuple(array.reshape(-1, array.shape[-1]).T), storage.shape)
+
+
+def flat_errors(priority: float | torch.Tensor, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The errors of so many transitions, given as one for all of them or one for each."""
+    return np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), shape)

@@ -14,7 +14,7 @@ from torchrl.data.replay_buffers import PrioritizedSampler, Storage, TensorDictR
 from shoal import Batch, Field, Replay
 
 from .._priorities import checked_beta
-from .sampler import Index, flat_index
+from .sampler import Index, flat_errors, flat_index
 
 SEPARATOR = "/"
 """Stands between the parts of a nested key: `("next", "observation")` is the field `next/observation`."""
@@ -91,8 +91,7 @@ class ShoalStorage(Storage):
             if key not in ("index", "priority_weight")
         }
         if self._replay is None:
-            if self._is_to_be_shared() and os.getpid() != self._maker:
-                raise RuntimeError(NOT_SHARED_YET)
+            self._check_maker()
             fields = {name: Field(column.shape[1:], column.dtype) for name, column in columns.items()}
             self._replay = Replay(self.max_size, fields, **self._options)
         return torch.from_numpy(self._replay.add(columns))
@@ -154,8 +153,7 @@ class ShoalStorage(Storage):
 
     def loads(self, path: str | Path) -> None:
         """Read what `dumps` wrote."""
-        if self._is_to_be_shared() and os.getpid() != self._maker:
-            raise RuntimeError(NOT_SHARED_YET)
+        self._check_maker()
         is_shared = bool(self._options.get("shared")) if self._replay is None else self._replay.name is not None
         options = {name: self._options[name] for name in ("participants", "seed") if name in self._options}
         self._replay = _of_transitions(Replay.load(Path(path) / "replay", shared=is_shared, **options))
@@ -164,6 +162,11 @@ class ShoalStorage(Storage):
     def _is_to_be_shared(self) -> bool:
         """Whether the replay will be shared, but has not been made yet."""
         return self._replay is None and bool(self._options.get("shared"))
+
+    def _check_maker(self) -> None:
+        """`RuntimeError`: the replay will be shared, and it is not for this process to make it."""
+        if self._is_to_be_shared() and os.getpid() != self._maker:
+            raise RuntimeError(NOT_SHARED_YET)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._is_to_be_shared():
@@ -280,7 +283,7 @@ class ShoalStorageSampler(PrioritizedSampler):
         if not self._storage.replay.prioritized:
             return
         slots = flat_index(index, self._storage)
-        errors = np.broadcast_to(torch.as_tensor(priority).detach().cpu().double().numpy().reshape(-1), slots.shape)
+        errors = flat_errors(priority, slots.shape)
         generations = self._generations[slots] if slots.max(initial=-1) < len(self._generations) else np.zeros_like(slots)
         is_added = self._added is not None and np.array_equal(slots, self._added)
         if is_added:
