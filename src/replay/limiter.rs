@@ -67,17 +67,23 @@ impl RateLimiter {
 
     /// Wait until `count` transitions may be sampled. `false` if the run ends first, or if `idle`, which is called
     /// before every sleep, returns `false`.
-    pub fn wait_to_sample(&self, control: Control<'_>, count: u64, mut idle: impl FnMut() -> bool) -> bool {
-        let ended = || control.run_state().is_over();
+    pub fn wait_to_sample(&self, control: Control<'_>, count: u64, idle: impl FnMut() -> bool) -> bool {
         let ready = || self.may_sample(control.inserted().load(Ordering::Relaxed), control.counted_samples(), count);
-        while !ready() {
-            if ended() || !idle() {
-                return false;
-            }
-            control.wait_for_progress(PAUSE, || ready() || ended());
-        }
-        true
+        wait(control, ready, idle)
     }
+}
+
+/// Wait until there is what a sampler is `ready` for. `false` if the run ends first, or if `idle`, which is called before
+/// every sleep, returns `false`.
+pub(super) fn wait(control: Control<'_>, ready: impl Fn() -> bool, mut idle: impl FnMut() -> bool) -> bool {
+    let ended = || control.run_state().is_over();
+    while !ready() {
+        if ended() || !idle() {
+            return false;
+        }
+        control.wait_for_progress(PAUSE, || ready() || ended());
+    }
+    true
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 use rand::{Rng, RngExt};
 
 use super::batch::Batch;
-use super::limiter::PAUSE;
+use super::limiter::wait;
 use super::priority::Priority;
 use super::sum_tree::SumTree;
 use super::table::Replay;
@@ -36,14 +36,7 @@ impl ReplayView<'_> {
     /// Wait until there are `count` rows that nobody has taken. `false` if the run ends first, or if `idle`, which is
     /// called before every sleep, returns `false`.
     pub fn wait_for_fresh(&self, count: u64, idle: &mut dyn FnMut() -> bool) -> bool {
-        let ended = || self.control.run_state().is_over();
-        while self.fresh() < count {
-            if ended() || !idle() {
-                return false;
-            }
-            self.control.wait_for_progress(PAUSE, || self.fresh() >= count || ended());
-        }
-        true
+        wait(self.control, || self.fresh() >= count, idle)
     }
 
     /// Copy a row that was taken before, drawn at random, into row `at` of `batch`. `false` if the slot that was
