@@ -176,7 +176,7 @@ impl ReplayFile {
         if header.transition_words != words.len() as u64 {
             return Err(corrupt("its rows have another length than its fields"));
         }
-        let replay = Restoring::new(segment, schema);
+        let mut replay = Restoring::new(segment, schema);
         for _ in 0..header.transitions {
             let record = read_record(&mut input, &mut words).map_err(failed)?;
             if !replay.put_transition(&record, &words) {

@@ -1,6 +1,5 @@
 //! Reads the content of a replay row by row, and puts it back: what a saved replay is made of.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
@@ -151,7 +150,7 @@ impl<'a> Restoring<'a> {
 
     /// Put a transition back, to be followed by [`Self::put_counts`] once all are back. `false` if this replay has no
     /// such slot.
-    pub fn put_transition(&self, record: &Record, words: &[u64]) -> bool {
+    pub fn put_transition(&mut self, record: &Record, words: &[u64]) -> bool {
         let placed = self.transitions.put(record, words);
         // The leaf of a row that was taken has no owner, as that of an empty slot.
         if placed
@@ -164,8 +163,8 @@ impl<'a> Restoring<'a> {
     }
 
     /// Put a frame back. `false` if this replay has no such slot.
-    pub fn put_frame(&self, record: &Record, words: &[u64]) -> bool {
-        self.frames.as_ref().is_some_and(|frames| frames.put(record, words))
+    pub fn put_frame(&mut self, record: &Record, words: &[u64]) -> bool {
+        self.frames.as_mut().is_some_and(|frames| frames.put(record, words))
     }
 
     /// Once all frames are back, look for transitions that have lost one: frames are saved behind transitions, and other
@@ -174,7 +173,7 @@ impl<'a> Restoring<'a> {
     /// back then.
     pub fn give_up_incomplete(&self) -> u64 {
         let Self { view, transitions, frames: Some(_) } = self else { return 0 };
-        let filled = 0..usize::try_from(transitions.filled.get()).unwrap_or(usize::MAX);
+        let filled = 0..usize::try_from(transitions.filled).unwrap_or(usize::MAX);
         let mut lost = 0;
         let looked: Result<(), Infallible> = for_each(transitions.slots, filled.clone(), view.schema().words(), |record, words| {
             if view.reader().has_its_frames(words) {
@@ -190,7 +189,7 @@ impl<'a> Restoring<'a> {
             Ok(())
         });
         let Ok(()) = looked;
-        if lost == transitions.placed.get() {
+        if lost == transitions.placed {
             filled.for_each(|slot| transitions.slots.empty(slot));
             if let Some(tree) = view.tree() {
                 tree.empty();
@@ -204,8 +203,8 @@ impl<'a> Restoring<'a> {
         let control = self.view.control;
         for (word, value) in [
             // While the replay was saved, other processes may have filled slots that the counts do not include.
-            (control.claimed(), counts.claimed.max(self.transitions.filled.get())),
-            (control.inserted(), counts.inserted.max(self.transitions.placed.get())),
+            (control.claimed(), counts.claimed.max(self.transitions.filled)),
+            (control.inserted(), counts.inserted.max(self.transitions.placed)),
             (control.sampled(), counts.sampled),
             (control.largest_priority(), counts.largest_priority),
             (control.claimed_frames(), counts.frames),
@@ -226,26 +225,26 @@ impl<'a> Restoring<'a> {
 struct Refilled<'a> {
     slots: TransitionStore<'a>,
     /// One more than the number of the last slot that was filled.
-    filled: Cell<u64>,
+    filled: u64,
     /// How many slots were filled.
-    placed: Cell<u64>,
+    placed: u64,
     /// The newest generation that was put back.
-    newest: Cell<u64>,
+    newest: u64,
 }
 
 impl<'a> Refilled<'a> {
     fn new(slots: TransitionStore<'a>) -> Self {
-        Self { slots, filled: Cell::new(0), placed: Cell::new(0), newest: Cell::new(0) }
+        Self { slots, filled: 0, placed: 0, newest: 0 }
     }
 
-    fn put(&self, record: &Record, words: &[u64]) -> bool {
+    fn put(&mut self, record: &Record, words: &[u64]) -> bool {
         let slots = self.slots;
         let Some(slot) = usize::try_from(record.slot).ok().filter(|&slot| slot < slots.capacity()) else { return false };
         slots.row(slot).iter().zip(words).for_each(|(to, &from)| to.store(from, Ordering::Relaxed));
         slots.publish(slot, record.generation, NOBODY);
-        self.filled.set(self.filled.get().max(record.slot + 1));
-        self.placed.set(self.placed.get() + 1);
-        self.newest.set(self.newest.get().max(record.generation));
+        self.filled = self.filled.max(record.slot + 1);
+        self.placed += 1;
+        self.newest = self.newest.max(record.generation);
         true
     }
 
@@ -253,15 +252,14 @@ impl<'a> Refilled<'a> {
     /// name what was there before the replay was emptied, or before somebody began to overwrite it: that must not
     /// become the name of something else.
     fn outdate_names(&self, claimed: u64) {
-        let newest = self.newest.get();
         // In the first lap of a replay that was never emptied, slots that nobody has claimed have no names yet. They
         // are left alone, since their memory may not be allocated before it is written.
-        let named = if newest > 1 { u64::MAX } else { claimed };
+        let named = if self.newest > 1 { u64::MAX } else { claimed };
         let named = usize::try_from(named).unwrap_or(usize::MAX).min(self.slots.capacity());
         for slot in 0..named {
             let word = self.slots.word(slot);
-            if word.is_empty() && word.generation() < newest {
-                self.slots.abandon(slot, newest, NOBODY);
+            if word.is_empty() && word.generation() < self.newest {
+                self.slots.abandon(slot, self.newest, NOBODY);
             }
         }
     }
