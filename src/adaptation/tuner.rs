@@ -203,9 +203,8 @@ impl Tuner {
         if self.is_late(status) || !self.budget.allows(ROUND_WINDOWS) {
             return None;
         }
-        let lacks_memory = status.memory_used > MOST_MEMORY;
-        self.held_back = lacks_memory.then_some(Reason::Memory { used: status.memory_used, limit: MOST_MEMORY });
-        if lacks_memory {
+        if status.memory_used > MOST_MEMORY {
+            self.held_back = Some(Reason::Memory { used: status.memory_used, limit: MOST_MEMORY });
             return None;
         }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };

@@ -10,10 +10,7 @@ use crate::config::schema::{AlgorithmConfig, Exploration};
 pub fn epsilon(config: &AlgorithmConfig, environment: usize, of: usize, env_steps: u64) -> f64 {
     match config.exploration {
         Exploration::Global => linear(config.epsilon_start, config.epsilon_end, env_steps, config.epsilon_anneal_steps),
-        Exploration::ApeX => {
-            let position = if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 };
-            config.epsilon_end.powf(1.0 + config.epsilon_alpha * position)
-        }
+        Exploration::ApeX => config.epsilon_end.powf(1.0 + config.epsilon_alpha * position(environment, of)),
     }
 }
 
@@ -22,8 +19,12 @@ pub fn epsilon(config: &AlgorithmConfig, environment: usize, of: usize, env_step
 /// Environment `i` of `N` gets `exploration_noise_std * exploration_noise_spread ^ (i / (N - 1))`: with a spread other
 /// than 1 some environments stay near the policy while others wander, as Ape-X does with its rates.
 pub fn noise_std(config: &AlgorithmConfig, environment: usize, of: usize) -> f64 {
-    let position = if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 };
-    config.exploration_noise_std * config.exploration_noise_spread.powf(position)
+    config.exploration_noise_std * config.exploration_noise_spread.powf(position(environment, of))
+}
+
+/// 0 for the first environment, 1 for the last.
+fn position(environment: usize, of: usize) -> f64 {
+    if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 }
 }
 
 #[cfg(test)]
