@@ -6,12 +6,12 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyModule};
 
-use super::super::python::interpreter::{self, error_of};
-use super::super::{EnvironmentError, EnvironmentRequest, Moment};
 use super::CONSOLE;
 use super::emulator::{Emulator, Ending, Input};
 use super::options::Options;
 use super::shades::Shades;
+use crate::environments::python::interpreter::{self, error_of};
+use crate::environments::{EnvironmentError, EnvironmentRequest, Moment};
 
 /// The functions of `console.py`.
 static CONSOLE_MODULE: OnceLock<Py<PyModule>> = OnceLock::new();

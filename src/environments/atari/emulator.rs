@@ -1,6 +1,6 @@
 //! What the games need of an emulator of the Atari 2600.
 
-use super::super::{EnvironmentError, Moment};
+use crate::environments::{EnvironmentError, Moment};
 
 /// What is held for one emulated frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

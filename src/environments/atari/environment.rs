@@ -3,14 +3,14 @@
 //! In training a learner may see less than the game: rewards within -1 and 1, and episodes that end with a life. What the game then
 //! came to is told by [`outcome`](Environment::outcome). An evaluation plays whole games for their points.
 
-use super::super::drawing;
-use super::super::progress::Progress;
-use super::super::request::Purpose;
-use super::super::{Action, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, Picture, Step};
 use super::emulator::{Emulator, Input};
 use super::game::Game;
 use super::options::Options;
 use super::spec;
+use crate::environments::drawing;
+use crate::environments::progress::Progress;
+use crate::environments::request::Purpose;
+use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Moment, Outcome, Picture, Step};
 use crate::values::{Value, ValuesMut};
 
 /// How many rows and columns of a picture a pixel of the screen has: on a television it was wider than high.
@@ -129,10 +129,10 @@ impl<E: Emulator> Environment for Atari<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::vector::Actions;
-    use super::super::super::{ObservationOptions, VectorEnvironment, delayed};
     use super::super::scripted::{Call, LIVES, Scripted};
     use super::*;
+    use crate::environments::vector::Actions;
+    use crate::environments::{ObservationOptions, VectorEnvironment, delayed};
     use crate::values::ValueBuffer;
 
     /// Games of three lives that end with frame 40, of 3 points per frame, without a wait at their start.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::EnvironmentError;
+use crate::environments::EnvironmentError;
 use crate::suggestion::nearest;
 
 /// Emulated frames of a step.

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use super::super::{EnvironmentError, Moment};
 use super::emulator::{Emulator, Ending, Input};
+use crate::environments::{EnvironmentError, Moment};
 
 /// A call of one of the emulator's methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

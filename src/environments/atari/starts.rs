@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use super::super::{Generator, SeedSequence};
+use crate::environments::{Generator, SeedSequence};
 
 /// Random numbers equal to those of Gymnasium's Atari environments: `numpy.random.Generator(PCG64(...))`, from which
 /// `AtariPreprocessing` takes one number between 1 and `noop_max` for each game.

@@ -1,9 +1,9 @@
 //! The backward pass: from the gradient of the output to the gradients of the parameters and of the input.
 
-use super::super::specification::{Activation, Operation, Stage};
 use super::convolution::Scratch;
 use super::elementwise::{column_sums, mask_gradient, split_gradient, tanh_gradient};
 use super::{Buffers, CpuNetwork, frames, sized};
+use crate::networks::specification::{Activation, Operation, Stage};
 use crate::values::Values;
 
 impl CpuNetwork {

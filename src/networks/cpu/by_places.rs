@@ -5,9 +5,9 @@
 
 use pulp::Arch;
 
-use super::super::specification::Window;
 use super::convolution::{Convolution, Scratch};
 use super::patches::{Patches, Product, accumulate};
+use crate::networks::specification::Window;
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct ByPlaces {

@@ -7,10 +7,10 @@
 
 use pulp::Arch;
 
-use super::super::specification::Window;
 use super::convolution::{Convolution, Scratch};
 use super::elementwise;
 use super::patches::{Patches, Product, accumulate};
+use crate::networks::specification::Window;
 
 /// A window with its weights, packed for the machine at hand.
 pub(super) struct ByRows {

@@ -8,10 +8,10 @@
 
 use pulp::Arch;
 
-use super::super::specification::Window;
 use super::by_places::ByPlaces;
 use super::by_rows::ByRows;
 use super::patches::Lanes;
+use crate::networks::specification::Window;
 
 /// Largest matrix for whole rows, in values (32 MiB); a window that needs a larger one goes by its places. Such
 /// matrices grow with the third power of the image's side, and three of them are kept. The decoder of four frames of

@@ -1,8 +1,8 @@
 //! The forward pass: from an input to an output.
 
-use super::super::specification::{Activation, Operation};
 use super::elementwise::combine_streams;
 use super::{Activations, CpuNetwork, frames, sized};
+use crate::networks::specification::{Activation, Operation};
 use crate::values::Values;
 
 /// What enters a stage.

@@ -276,8 +276,8 @@ fn explained(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Head;
     use super::*;
+    use crate::networks::Head;
 
     #[test]
     fn a_gpu_that_is_not_there_is_refused_with_its_name() {
