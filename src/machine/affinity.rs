@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-use super::cores::parse_core_list;
+use super::cores::cores_of;
 use super::text_of;
 
 /// The processes that want cores.
@@ -160,16 +160,10 @@ fn bind(thread: Pid, cores: &[usize]) -> Result<(), AffinityError> {
 /// Children that may run on several cores are left out, since they can make room. A child that may run wherever its
 /// parent may is not bound. The set is empty if there is no such process.
 pub fn cores_bound_by(root: &Path, parent: u32) -> BTreeSet<usize> {
-    let Some(of_parent) = allowed(root, parent) else { return BTreeSet::new() };
+    let Some(of_parent) = cores_of(root, &parent.to_string()) else { return BTreeSet::new() };
     let children = text_of(root, &format!("proc/{parent}/task/{parent}/children"));
-    let masks = children.split_ascii_whitespace().filter_map(|child| allowed(root, child.parse().ok()?));
+    let masks = children.split_ascii_whitespace().filter_map(|child| cores_of(root, child));
     masks.filter(|mask| mask.len() == 1 && *mask != of_parent).flatten().collect()
-}
-
-/// The cores that the kernel lets a process run on.
-fn allowed(root: &Path, pid: u32) -> Option<Vec<usize>> {
-    let status = text_of(root, &format!("proc/{pid}/status"));
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list)
 }
 
 #[cfg(test)]
@@ -317,7 +311,7 @@ mod tests {
         if !Path::new("/proc/thread-self/children").exists() {
             return;
         }
-        let cores_of = |pid: Pid| allowed(Path::new("/"), pid.as_raw().cast_unsigned()).unwrap_or_default();
+        let cores_of = |pid: Pid| cores_of(Path::new("/"), &pid.to_string()).unwrap_or_default();
         let start_and_bind = || {
             bind_current_process(&[last]).unwrap();
             let mut shell = Command::new("sh").args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();

@@ -90,8 +90,13 @@ fn allowed_cores(root: &Path, mask: Vec<usize>) -> Vec<usize> {
     if !mask.is_empty() {
         return mask;
     }
-    let status = text_of(root, "proc/self/status");
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list).unwrap_or_default()
+    cores_of(root, "self").unwrap_or_default()
+}
+
+/// The cores that the kernel lets a process run on, by its number or "self"; `None` where it does not say.
+pub(super) fn cores_of(root: &Path, process: &str) -> Option<Vec<usize>> {
+    let status = text_of(root, &format!("proc/{process}/status"));
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(parse_core_list)
 }
 
 /// The siblings that share `core`'s physical core, as the kernel lists them; the core alone if the kernel lists none.
@@ -128,7 +133,7 @@ fn model(cpuinfo: &str) -> String {
 }
 
 /// Numbers in the kernel's list format: `0-3,8` is 0, 1, 2, 3, 8. Malformed parts are left out.
-pub(super) fn parse_core_list(list: &str) -> Vec<usize> {
+fn parse_core_list(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)

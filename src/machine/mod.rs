@@ -24,7 +24,9 @@ pub mod gpu_meter; // how much of one is used
 
 // Software.
 mod host; // the interpreter that has loaded this library
+mod libtorch;
 pub mod python; // the interpreter that environments run in
+mod python_error;
 mod python_survey;
 pub mod software;
 
@@ -36,11 +38,13 @@ use serde::Serialize;
 
 pub use cores::Cores;
 pub use host::Host;
+pub use libtorch::Libtorch;
 pub use memory::{Budget, Limit, Memory};
-pub use python::{LinkedPython, Python, PythonError};
+pub use python::{LinkedPython, Python};
+pub use python_error::PythonError;
 pub use python_survey::PythonSurvey;
 pub use shared_memory::SharedMemory;
-pub use software::{Libtorch, Software};
+pub use software::Software;
 
 /// What this machine offered when it was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -25,6 +25,7 @@ pub mod system;
 // Where everything lies, and what the segment says of itself.
 pub mod description;
 mod header;
+mod identity; // who it belongs to
 pub mod layout;
 
 // What lies in it, once for the run.
@@ -51,7 +52,8 @@ mod named_process; // a process in one word
 
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
-pub use header::{ABI_VERSION, Identity, replay_name_prefix, segment_name_prefix};
+pub use header::ABI_VERSION;
+pub use identity::{Identity, replay_name_prefix, segment_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
 pub use named_process::NamedProcess;
 pub use private::PrivateWords;
@@ -241,7 +243,7 @@ impl Segment {
 
     /// Whether it is a run's: a replay that belongs to no run has no supervisor.
     pub fn has_supervisor(&self) -> bool {
-        !self.name().is_empty() && !self.name().starts_with(header::REPLAY_NAMES)
+        !self.name().is_empty() && !self.name().starts_with(identity::REPLAY_NAMES)
     }
 
     /// What identifies the segment.

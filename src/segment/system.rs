@@ -4,12 +4,12 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use nix::sys::signal::{SaFlags, SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 
 use super::SegmentError;
 use super::pidfd::Pidfd;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Pause between two looks at a child that cannot be waited for by a descriptor.
 const LOOK: Duration = Duration::from_millis(10);
@@ -86,8 +86,8 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
         }
         ForkResult::Child => {
             // A stop signal to the parent is not the child's. One that is sent to the child from here on is.
-            STOP.store(0, crate::sync::Ordering::Relaxed);
-            OWNER.store(std::process::id(), crate::sync::Ordering::Relaxed);
+            STOP.store(0, Relaxed);
+            OWNER.store(std::process::id(), Relaxed);
             let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(PANIC_EXIT_CODE);
             exit_now(code)
@@ -218,8 +218,7 @@ pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
 }
 
 fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> {
-    use nix::sys::signal::{SigAction, sigaction};
-    OWNER.store(std::process::id(), crate::sync::Ordering::Relaxed);
+    OWNER.store(std::process::id(), Relaxed);
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
     for &signal in signals {
         // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
@@ -273,16 +272,16 @@ fn dispose(signal: Signal, disposition: Disposition) -> Result<(), SegmentError>
 
 /// The process whose stop signals are noted. What an environment forks inherits the handler, and nobody looks at what
 /// is noted there.
-static OWNER: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The first stop signal that arrived; 0 before.
-static STOP: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+static STOP: AtomicU32 = AtomicU32::new(0);
 
 /// Stop signals that arrived.
-static STOPS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+static STOPS: AtomicU32 = AtomicU32::new(0);
 
 /// Requests to stop that arrived.
-static REQUESTS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 /// The moment from which a stop signal is another request than the newest.
 static NEXT_REQUEST_NS: AtomicU64 = AtomicU64::new(0);
@@ -292,7 +291,6 @@ static NEXT_REQUEST_NS: AtomicU64 = AtomicU64::new(0);
 const ONE_REQUEST_NS: u64 = 1_000_000_000;
 
 extern "C" fn note_stop(signal: libc::c_int) {
-    use crate::sync::Ordering::Relaxed;
     // Relaxed: the numbers order nothing.
     if std::process::id() != OWNER.load(Relaxed) {
         // Ctrl+C in a terminal reaches it as well. It is needed until the environment is closed.
@@ -321,7 +319,6 @@ fn end_by(signal: libc::c_int) {
 /// Whether a stop signal at `now_ns` is another request than those before, of which `next_ns` has the moment from which
 /// one is; that moment is then moved on.
 fn begins_request(next_ns: &AtomicU64, now_ns: u64) -> bool {
-    use crate::sync::Ordering::Relaxed;
     let next = next_ns.load(Relaxed);
     // An exchange, since a signal of another kind may interrupt this handler: of the two, one begins the request.
     now_ns >= next && next_ns.compare_exchange(next, now_ns.saturating_add(ONE_REQUEST_NS), Relaxed, Relaxed).is_ok()
@@ -343,23 +340,23 @@ pub fn stop_requested() -> bool {
 
 /// How many stop signals have arrived in this process.
 pub fn stops() -> u32 {
-    STOPS.load(crate::sync::Ordering::Relaxed)
+    STOPS.load(Relaxed)
 }
 
 /// How many requests to stop have arrived in this process. Signals of any kind within a second of the first are one
 /// request: a service manager sends one to every process, and some of these pass theirs on.
 pub fn stop_requests() -> u32 {
-    REQUESTS.load(crate::sync::Ordering::Relaxed)
+    REQUESTS.load(Relaxed)
 }
 
 /// Number of the first stop signal that has arrived since [`handle_stop_signals`].
 pub fn stop_signal() -> Option<u32> {
-    Some(STOP.load(crate::sync::Ordering::Relaxed)).filter(|&signal| signal != 0)
+    Some(STOP.load(Relaxed)).filter(|&signal| signal != 0)
 }
 
 /// Forks between the process that first called [`count_forks`] and this one.
 pub fn forks() -> u32 {
-    FORKS.load(crate::sync::Ordering::Relaxed)
+    FORKS.load(Relaxed)
 }
 
 /// Count forks from now on: each child has a higher count than its parent, so that a handle to shared memory can tell
@@ -370,10 +367,10 @@ pub fn count_forks() {
     ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(note_fork)) });
 }
 
-static FORKS: crate::sync::AtomicU32 = crate::sync::AtomicU32::new(0);
+static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn note_fork() {
-    FORKS.fetch_add(1, crate::sync::Ordering::Relaxed);
+    FORKS.fetch_add(1, Relaxed);
 }
 
 /// Ask the processor to load the cache line of `word` early.

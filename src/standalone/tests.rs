@@ -11,9 +11,9 @@ use crate::segment::{NamedProcess, Region, SegmentSizes};
 
 const ROWS: usize = 64;
 
-fn replay(shared: bool) -> ReplayHandle {
+fn options() -> Options {
     let fields = vec![FieldOptions { name: "value".into(), element: "f32".into(), shape: Vec::new(), stack: 0 }];
-    let options = Options {
+    Options {
         capacity: 256,
         prioritized: true,
         alpha: 1.0,
@@ -26,8 +26,11 @@ fn replay(shared: bool) -> ReplayHandle {
         frames: 0,
         fields,
         steps: None,
-    };
-    ReplayHandle::create(options, shared, Some(1)).unwrap()
+    }
+}
+
+fn replay(shared: bool) -> ReplayHandle {
+    ReplayHandle::create(options(), shared, Some(1)).unwrap()
 }
 
 fn patience<T>(work: impl FnOnce(Patience<'_>) -> T) -> T {
@@ -259,7 +262,7 @@ impl std::io::Write for Emptying<'_> {
 fn what_is_emptied_while_it_is_saved_becomes_no_file_with_the_counts_of_before() {
     // More than is written at once.
     let rows = 60_000;
-    let replay = ReplayHandle::create(Options { capacity: rows, ..replay(false).options().clone() }, false, Some(1)).unwrap();
+    let replay = ReplayHandle::create(Options { capacity: rows, ..options() }, false, Some(1)).unwrap();
     add(&replay, &vec![0; 4 * rows], rows);
     let error = replay.write(Emptying(&replay)).unwrap_err().to_string();
     assert!(error.ends_with("save it again"), "{error}");
@@ -272,10 +275,22 @@ fn what_is_emptied_while_it_is_saved_becomes_no_file_with_the_counts_of_before()
 #[test]
 fn a_private_replay_that_is_loaded_to_be_shared_has_room_for_others() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let alone = Options { participants: 1, ..replay(false).options().clone() };
+    let alone = Options { participants: 1, ..options() };
     ReplayHandle::create(alone, false, Some(1)).unwrap().save(file.path()).unwrap();
     let participants = |shared, given| ReplayHandle::load(file.path(), shared, given, Some(1)).unwrap().options().participants;
     assert_eq!((participants(true, None), participants(true, Some(3)), participants(false, Some(3))), (DEFAULT_PARTICIPANTS, 3, 1));
+}
+
+#[test]
+fn every_writer_can_hold_a_frame_and_one_is_left() {
+    let fields = [FieldOptions { name: "image".into(), element: "u8".into(), shape: vec![4], stack: 1 }];
+    let made = |frames| {
+        let options = Options { participants: 8, frames, fields: fields.to_vec(), ..options() };
+        ReplayHandle::create(options, false, Some(1))
+    };
+    let refused = made(8).err().expect("eight writers could hold every frame").to_string();
+    assert_eq!(refused, "frame_capacity is 8; it must be between 9 and 16777216");
+    assert!(made(9).is_ok());
 }
 
 #[test]
@@ -330,7 +345,7 @@ fn a_replay_that_is_being_emptied_while_a_batch_is_drawn_is_empty_and_not_conten
 
 #[test]
 fn a_draw_that_an_emptying_falls_into_waits_for_what_is_added_after_it() {
-    let options = Options { min_size: ROWS as u64, ..replay(false).options().clone() };
+    let options = Options { min_size: ROWS as u64, ..options() };
     let replay = ReplayHandle::create(options, false, Some(1)).unwrap();
     let control = replay.control();
     // As in the middle of an emptying: no row is there any more, and the counts still say that there are some.
@@ -362,7 +377,7 @@ fn a_draw_that_an_emptying_falls_into_waits_for_what_is_added_after_it() {
 
 /// A replay for one participant, with a row, whose places to write and to read a process has that nobody is.
 fn of_the_dead() -> ReplayHandle {
-    let options = Options { participants: 1, ..replay(true).options().clone() };
+    let options = Options { participants: 1, ..options() };
     let replay = ReplayHandle::create(options, true, Some(1)).unwrap();
     let writer = ReplayHandle::open(replay.name().unwrap(), None).unwrap();
     add(&writer, &[0; 4], 1);

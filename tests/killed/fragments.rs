@@ -17,7 +17,7 @@ use shoal::values::Values;
 
 use crate::support::forked::recorded::{Recorded, stacked_environment};
 use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{random, wait_until};
+use crate::support::forked::{count_from_environment, random, wait_until};
 
 const STACK: usize = 3;
 const SIDE: usize = 5;
@@ -206,7 +206,7 @@ fn actors_that_do_not_wait_overwrite_the_oldest_fragments_and_those_after_them_a
 
 #[test]
 fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed() {
-    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
+    let kills = count_from_environment("SHOAL_TEST_FRAGMENT_KILLS", 60);
     let queue = queue(4_096);
     let (actors, learner) = ([0, 1], 2);
     queue.join(3);

@@ -4,9 +4,8 @@
 #![cfg(target_arch = "x86_64")]
 
 use shoal::replay::{ReplayView, leaderless};
-use shoal::standalone::{FieldOptions, ReplayHandle};
 
-use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::forked::shared::{CAPACITY, Shared, add, patience, update};
 use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 
 /// Take `child` through its operation. Wherever it stands it is left alone while it lives, and its death there is
@@ -77,17 +76,4 @@ fn a_participant_may_be_killed_after_any_instruction_of_leaving() {
         move || drop(held)
     });
     kill_everywhere(&shared, "leaving", &child, 100..103, 3..=3);
-}
-
-#[test]
-fn every_writer_can_hold_a_frame_and_one_is_left() {
-    let frames = |frames| {
-        let mut options = options();
-        options.fields = vec![FieldOptions { name: "image".into(), element: "u8".into(), shape: vec![4], stack: 1 }];
-        (options.participants, options.capacity, options.frames) = (8, 16, frames);
-        ReplayHandle::create(options, false, Some(1))
-    };
-    let refused = frames(8).err().expect("eight writers could hold every frame").to_string();
-    assert_eq!(refused, "frame_capacity is 8; it must be between 9 and 16777216");
-    assert!(frames(9).is_ok());
 }

@@ -16,7 +16,7 @@ use shoal::values::Values;
 
 use crate::support::forked::recorded::{Recorded, stacked_environment};
 use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{random, wait_until};
+use crate::support::forked::{count_from_environment, random, wait_until};
 
 const STACK: usize = 4;
 const ACTORS: usize = 2;
@@ -109,7 +109,7 @@ impl Acting<'_> {
 #[test]
 fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed() {
     // 10^6 by hand: SHOAL_TEST_FRAME_ROWS=1000000, in release.
-    let wanted = crate::support::forked::count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
+    let wanted = count_from_environment("SHOAL_TEST_FRAME_ROWS", 20_000);
     // So small that frames are overwritten all the time while the reader copies them, and fewer than the rows name, so that some vanish.
     let frames = Frames::new(42, 96, 80);
     let mut lives = 0;

@@ -9,7 +9,9 @@
 use shoal::replay::{Batch, Priority, leaderless};
 use shoal::sync::Ordering;
 
-use crate::support::forked::operations::{CAPACITY, CASES, Case, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life};
+use crate::support::forked::operations::{
+    CAPACITY, CASES, Case, FIRST_LIFE, OLDER, SHORT_FLUSH, SURVIVOR, assert_works, inserted, of_life,
+};
 use crate::support::forked::traced::{Snapshot, Traced, report, sweep};
 use crate::support::forked::{Run, count_from_environment, random, sampled_kills};
 
@@ -35,24 +37,41 @@ fn spread(states: usize, count: u64) -> Vec<usize> {
 }
 
 /// How many states the operation of a child goes through. The segment is as before afterwards.
-fn states_of(run: &Run, start: impl FnOnce() -> Traced) -> usize {
+fn states_of(run: &Run, start: impl FnOnce(&Run) -> Traced) -> usize {
     let before = Snapshot::take(&run.segment);
-    let (_, states) = sweep(&run.segment, &start(), |_| ());
+    let (_, states) = sweep(&run.segment, &start(run), |_| ());
     before.put_back(&run.segment);
     states
 }
 
-/// Let the process of `case` in slot 0 die in some of all the states it can leave, and call `visit` with the segment in each.
-fn at_deaths(run: &Run, case: &Case, count: u64, mut visit: impl FnMut(&str)) {
-    let chosen = spread(states_of(run, || case.start(run, 0)), count);
-    let (victim, mut state) = (case.start(run, 0), 0);
+/// Let a process die in `count` of all the states that it goes through, and call `visit` with the segment in each, and with
+/// the instruction after which it died.
+fn at_some_states(run: &Run, count: u64, start: impl Fn(&Run) -> Traced, mut visit: impl FnMut(usize)) {
+    let chosen = spread(states_of(run, &start), count);
+    let (victim, mut state) = (start(run), 0);
     sweep(&run.segment, &victim, |instruction| {
         if chosen.contains(&state) {
             victim.bury(&run.segment);
-            visit(&format!("{} killed after instruction {instruction}", case.name));
+            visit(instruction);
         }
         state += 1;
     });
+}
+
+/// Let `process` die in every state that it goes through, and repair after it each time; then call `visit` as above.
+/// Returns instructions and states.
+fn repaired_at_every_state(run: &Run, process: &Traced, mut visit: impl FnMut(usize)) -> (usize, usize) {
+    sweep(&run.segment, process, |instruction| {
+        process.bury(&run.segment);
+        repair_after_the_dead(run);
+        visit(instruction);
+    })
+}
+
+/// Let the process of `case` in slot 0 die in `count` of all the states that it goes through.
+fn at_deaths(run: &Run, case: &Case, count: u64, mut visit: impl FnMut(&str)) {
+    let name = case.name;
+    at_some_states(run, count, |run| case.start(run, 0), |instruction| visit(&format!("{name} killed after instruction {instruction}")));
 }
 
 #[test]
@@ -63,10 +82,7 @@ fn a_repair_that_is_killed_after_any_instruction_is_finished_by_the_next() {
         let before = inserted(&run);
         let (mut instructions, mut states) = (0, 0);
         at_deaths(&run, case, count, |death| {
-            let repairer = repairer(&run);
-            let swept = sweep(&run.segment, &repairer, |instruction| {
-                repairer.bury(&run.segment);
-                repair_after_the_dead(&run);
+            let swept = repaired_at_every_state(&run, &repairer(&run), |instruction| {
                 case.assert_repaired(&run, &[0], 2, before, &format!("{death}, its repairer after instruction {instruction}"));
             });
             (instructions, states) = (instructions + swept.0, states + swept.1);
@@ -84,19 +100,9 @@ fn two_repairers_that_are_killed_one_after_the_other_are_repaired_after() {
     let mut pairs = 0;
     at_deaths(&run, case, 3, |death| {
         let count = count_from_environment("SHOAL_TEST_STATES", 4);
-        let (chosen, mut state) = (spread(states_of(&run, || repairer(&run)), count), 0);
-        let first = repairer(&run);
-        sweep(&run.segment, &first, |first_instruction| {
-            state += 1;
-            if !chosen.contains(&(state - 1)) {
-                return;
-            }
-            first.bury(&run.segment);
-            let second = repairer(&run);
-            sweep(&run.segment, &second, |second_instruction| {
-                second.bury(&run.segment);
-                repair_after_the_dead(&run);
-                let what = format!("{death}, its repairers after instructions {first_instruction} and {second_instruction}");
+        at_some_states(&run, count, repairer, |first| {
+            repaired_at_every_state(&run, &repairer(&run), |second| {
+                let what = format!("{death}, its repairers after instructions {first} and {second}");
                 case.assert_repaired(&run, &[0], 3, before, &what);
                 pairs += 1;
             });
@@ -113,18 +119,9 @@ fn a_repair_after_two_deaths_that_is_killed_after_any_instruction_is_finished_by
     let before = inserted(&run);
     let mut states = 0;
     at_deaths(&run, case, 3, |first_death| {
-        let (chosen, mut state) = (spread(states_of(&run, || case.start(&run, 1)), 4), 0);
-        let second = case.start(&run, 1);
-        sweep(&run.segment, &second, |second_death| {
-            state += 1;
-            if !chosen.contains(&(state - 1)) {
-                return;
-            }
-            second.bury(&run.segment);
-            let repairer = repairer(&run);
-            let swept = sweep(&run.segment, &repairer, |instruction| {
-                repairer.bury(&run.segment);
-                repair_after_the_dead(&run);
+        let start = |run: &Run| case.start(run, 1);
+        at_some_states(&run, 4, start, |second_death| {
+            let swept = repaired_at_every_state(&run, &repairer(&run), |instruction| {
                 let what = format!("{first_death}, another after {second_death}, their repairer after instruction {instruction}");
                 case.assert_repaired(&run, &[0, 1], 2, before, &what);
             });
@@ -194,11 +191,8 @@ fn an_emptying_that_is_killed_after_any_instruction_is_finished_or_never_began()
     for case in &CASES[..2] {
         let run = case.prepared();
         let names = drawn(&run);
-        let emptier = emptier(&run);
         let (mut empty, mut whole) = (0, 0);
-        let (instructions, states) = sweep(&run.segment, &emptier, |instruction| {
-            emptier.bury(&run.segment);
-            repair_after_the_dead(&run);
+        let (instructions, states) = repaired_at_every_state(&run, &emptier(&run), |instruction| {
             let what = format!("emptying killed after instruction {instruction}");
             if assert_whole_or_empty(&run, &names, &what) { empty += 1 } else { whole += 1 }
         });
@@ -213,22 +207,11 @@ fn whoever_finishes_an_emptying_may_be_killed_after_any_instruction_as_well() {
     let run = case.prepared();
     let names = drawn(&run);
     let count = count_from_environment("SHOAL_TEST_STATES", 4) + 2;
-    let chosen = spread(states_of(&run, || emptier(&run)), count);
-    let mut state = 0;
     let mut pairs = 0;
-    let first = emptier(&run);
-    sweep(&run.segment, &first, |first_instruction| {
-        state += 1;
-        if !chosen.contains(&(state - 1)) {
-            return;
-        }
-        first.bury(&run.segment);
+    at_some_states(&run, count, emptier, |first| {
         let was_announced = run.segment.control().clearing().load(Ordering::Relaxed) != 0;
-        let second = repairer(&run);
-        sweep(&run.segment, &second, |second_instruction| {
-            second.bury(&run.segment);
-            repair_after_the_dead(&run);
-            let what = format!("emptying killed after instruction {first_instruction}, who finished it after {second_instruction}");
+        repaired_at_every_state(&run, &repairer(&run), |second| {
+            let what = format!("emptying killed after instruction {first}, who finished it after {second}");
             assert!(assert_whole_or_empty(&run, &names, &what) || !was_announced, "{what}: it was announced and is not empty");
             pairs += 1;
         });
@@ -258,6 +241,6 @@ fn a_replay_that_was_emptied_fills_again_from_the_first_slot() {
     let mut replay = run.replay(0);
     assert_eq!(replay.flush(run.area(0)), 3);
     assert_eq!((replay.len(), inserted(&run)), (3, 3));
-    assert_eq!(of_life(&run.contents(), crate::support::forked::operations::FIRST_LIFE), [0, 1, 2]);
+    assert_eq!(of_life(&run.contents(), FIRST_LIFE), [0, 1, 2]);
     assert!((0..3).all(|slot| replay.store().word(slot).is_ready()), "{OLDER} were there before");
 }

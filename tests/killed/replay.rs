@@ -10,7 +10,8 @@ use shoal::segment::shared_words::{load_bytes, store_bytes};
 use shoal::segment::{Region, Segment, object, system};
 use shoal::sync::Ordering;
 
-use crate::support::forked::{Family, Identity, Run, Sizes, random, wait_until};
+use crate::support::forked::run::description;
+use crate::support::forked::{Family, Identity, Run, Sizes, count_from_environment, random, wait_until};
 
 const WRITERS: usize = 3;
 const UPDATERS: usize = 2;
@@ -28,6 +29,24 @@ fn committed(run: &Run, life: u32) -> &shoal::sync::AtomicU64 {
 /// Scratch word in which a process counts what it did, for others to see that it moves.
 fn moves(run: &Run, slot: usize) -> &shoal::sync::AtomicU64 {
     run.scratch(slot)
+}
+
+/// Wait until each of the processes in `slots` has moved `by` times more.
+fn advance(run: &Run, family: &Family<'_>, slots: &[usize], by: u64) {
+    let goals: Vec<u64> = slots.iter().map(|&slot| moves(run, slot).load(Ordering::Relaxed) + by).collect();
+    family.wait_until(|| slots.iter().zip(&goals).all(|(&slot, &goal)| moves(run, slot).load(Ordering::Relaxed) >= goal));
+}
+
+/// Stop the process in `slot`, after `by` moves each time, until it is caught inside an operation.
+fn catch_inside(run: &Run, family: &Family<'_>, slot: usize, by: u64) {
+    loop {
+        advance(run, family, &[slot], by);
+        family.stop(slot);
+        if run.slot(slot).in_operation() {
+            return;
+        }
+        family.go_on(slot);
+    }
 }
 
 /// Stage and flush for ever, or until `limit` transitions.
@@ -69,7 +88,7 @@ fn update(run: &Run, slot: usize, seed: u64) {
 #[test]
 fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once() {
     const MOST_PER_LIFE: u32 = 150;
-    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_KILLS", 300);
+    let kills = count_from_environment("SHOAL_TEST_KILLS", 300);
     let lives = usize::try_from(kills).expect("a small count") + WRITERS + UPDATERS + 8;
     let run = Run::new(Sizes {
         capacity: lives * MOST_PER_LIFE as usize,
@@ -114,8 +133,7 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
         victims.iter().for_each(|&slot| start(&mut family, slot, &mut life_of));
         // Nobody is left waiting: updaters never rest, and each of them goes on.
         for slot in WRITERS..WRITERS + UPDATERS {
-            let before = moves(&run, slot).load(Ordering::Relaxed);
-            family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) > before);
+            advance(&run, &family, &[slot], 1);
         }
     }
     let everyone: Vec<usize> = (0..WRITERS + UPDATERS).collect();
@@ -138,7 +156,7 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
 
 #[test]
 fn overwritten_slots_survive_any_kill_too() {
-    let kills = crate::support::forked::count_from_environment("SHOAL_TEST_KILLS", 300) / 3;
+    let kills = count_from_environment("SHOAL_TEST_KILLS", 300) / 3;
     let run = Run::new(Sizes { capacity: 150, fanout: 16, network_parameters: 1 << 12, ..Sizes::default() });
     let mut random = random(43);
     let mut life = 0;
@@ -155,8 +173,7 @@ fn overwritten_slots_survive_any_kill_too() {
     (0..WRITERS + UPDATERS).for_each(|slot| start(&mut family, slot, &mut life));
     for _ in 0..kills {
         let slot = random.random_range(0..WRITERS + UPDATERS);
-        let goal = moves(&run, slot).load(Ordering::Relaxed) + random.random_range(1..200);
-        family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
+        advance(&run, &family, &[slot], random.random_range(1..200));
         family.kill(&[slot]);
         family.repair_patiently(slot);
         run.assert_tree_is_exact();
@@ -189,22 +206,10 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
         family.start(slot, Role::Actor, || write(&run, slot, slot as u32, u32::MAX));
     }
     family.start(3, Role::Learner, || update(&run, 3, 3));
-    let advance = |family: &Family<'_>, slots: &[usize], by: u64| {
-        let goals: Vec<u64> = slots.iter().map(|&slot| moves(&run, slot).load(Ordering::Relaxed) + by).collect();
-        family.wait_until(|| slots.iter().zip(&goals).all(|(&slot, &goal)| moves(&run, slot).load(Ordering::Relaxed) >= goal));
-    };
     for round in 0..5 {
-        // Stop the first writer until it is caught inside an operation.
-        loop {
-            advance(&family, &[0], 1 + round);
-            family.stop(0);
-            if run.slot(0).in_operation() {
-                break;
-            }
-            family.go_on(0);
-        }
-        advance(&family, &[1, 2], 5_000);
-        advance(&family, &[3], 200);
+        catch_inside(&run, &family, 0, 1 + round);
+        advance(&run, &family, &[1, 2], 5_000);
+        advance(&run, &family, &[3], 200);
         // Another one dies: nothing is repaired past a living process, and the gate is left open.
         family.kill(&[1]);
         let repaired = family.repair(1);
@@ -212,10 +217,10 @@ fn a_process_stopped_inside_an_operation_stops_nobody_and_is_reported_as_stuck()
             assert_eq!(repaired.stuck, [0], "{repaired:?}");
             assert_eq!((repaired.completed, repaired.inserted, repaired.rebuilt_tree), (0, 0, false));
         }
-        advance(&family, &[2], 2_000);
+        advance(&run, &family, &[2], 2_000);
         // The stopped one goes on as if nothing had been.
         family.go_on(0);
-        advance(&family, &[0], 100);
+        advance(&run, &family, &[0], 100);
         if !repaired.stuck.is_empty() {
             family.repair_patiently(1);
         }
@@ -235,8 +240,7 @@ fn who_waits_at_the_gate_of_a_dead_supervisor_goes_on_if_its_sentinel_opens_it_a
     let name_words = &run.segment.words(Region::LearnerState)[..16];
     let supervisor = system::fork_child(|| {
         let layout = run.segment.layout().clone();
-        let description = crate::support::forked::run::description(run.payload.schema());
-        let segment = Segment::create(layout, &description, false).expect("a small segment");
+        let segment = Segment::create(layout, &description(run.payload.schema()), false).expect("a small segment");
         // The supervisor dies in a repair, and removes nothing.
         segment.control().gate().store(1, Ordering::SeqCst);
         segment.disown();
@@ -278,15 +282,7 @@ fn a_process_that_died_unnoticed_inside_an_operation_does_not_stand_in_the_way_o
     }
     for round in 0..20 {
         for slot in 0..2 {
-            loop {
-                let goal = moves(&run, slot).load(Ordering::Relaxed) + 1 + round;
-                family.wait_until(|| moves(&run, slot).load(Ordering::Relaxed) >= goal);
-                family.stop(slot);
-                if run.slot(slot).in_operation() {
-                    break;
-                }
-                family.go_on(slot);
-            }
+            catch_inside(&run, &family, slot, 1 + round);
         }
         // Both die inside; the second is not even reaped when the first is repaired.
         family.signal(1, Signal::SIGKILL);

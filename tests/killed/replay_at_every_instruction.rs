@@ -12,7 +12,7 @@ use shoal::replay::{Batch, repair};
 
 use crate::support::forked::operations::{CAPACITY, CASES, Case, FIRST_LIFE, SHORT_FLUSH, SURVIVOR, inserted, of_life};
 use crate::support::forked::traced::{Snapshot, report, sweep};
-use crate::support::forked::{Identity, Run};
+use crate::support::forked::{Identity, Run, sampled_kills};
 
 /// Repair after the deaths of the processes in `dead`, as a supervisor does, and check that all is as it must be.
 fn repair_and_check(run: &Run, case: &Case, dead: &[usize], before: u64, what: &str) {
@@ -43,7 +43,7 @@ fn a_kill_after_any_instruction_of_any_operation_is_repaired() {
 
 #[test]
 fn real_kills_after_single_instructions_are_repaired_like_the_states_they_leave() {
-    let kills = crate::support::forked::sampled_kills();
+    let kills = sampled_kills();
     for case in &CASES {
         let run = case.prepared();
         let before = inserted(&run);

@@ -14,7 +14,7 @@ use shoal::segment::{Region, object, system};
 use shoal::standalone::{Patience, ReplayError, ReplayHandle, Stale};
 use shoal::sync::{AtomicBool, Ordering};
 
-use crate::support::forked::shared::{CAPACITY, Shared, add, options, patience, update};
+use crate::support::forked::shared::{CAPACITY, OLDER, Shared, add, options, patience, update};
 use crate::support::forked::traced::{Snapshot, Traced, sweep};
 use crate::support::forked::{Run, Sizes, wait_until};
 use crate::support::skipped;
@@ -57,7 +57,7 @@ fn whoever_meets_a_stopped_repairer_is_told_so_and_goes_on_once_it_does() {
     is_told(briefly(|patience| shared.held.update(&[0], None, &[2.0], Stale::Ignore, patience).map(|_| ())));
     let given_up = interrupted(|patience| shared.held.add(&[&number], 1, None, &[], patience, &mut Vec::new()));
     assert!(matches!(given_up, Err(ReplayError::Interrupted)), "{given_up:?}");
-    assert_eq!(shared.held.inserted(), crate::support::forked::shared::OLDER as u64, "nothing was added");
+    assert_eq!(shared.held.inserted(), OLDER as u64, "nothing was added");
     repairer.finish();
     add(&shared.held, 100..103, &mut Vec::new());
     assert_eq!(shared.contents().keys().filter(|number| (100..103).contains(*number)).count(), 3);

@@ -126,8 +126,9 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         prerequisites::require(only.is_none().then(prerequisites::shared_memory))?;
         None
     };
+    let environments = set_up.as_ref().map(|(_, environments)| environments);
     // Without a Python the package is left out; `python::provide` has said so already.
-    let programs = match set_up.as_ref().map(|(_, environments)| environments) {
+    let programs = match environments {
         Some(Environments::InPython(folder)) if chosen.iter().any(|definition| matches!(definition.needs, Needs::Package(_))) => {
             match package::obstacle(folder) {
                 Some(obstacle) if only.is_some() => bail!("{obstacle}"),
@@ -140,7 +141,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
         }
         _ => None,
     };
-    check_that_something_is_left(only, &chosen, set_up.as_ref().map(|(_, environments)| environments))?;
+    check_that_something_is_left(only, &chosen, environments)?;
     let nextest = has_nextest();
     if !nextest && chosen.iter().any(|definition| definition.arguments.starts_with("nextest")) {
         say("cargo-nextest is not installed: tests run under `cargo test`, program after program, and nothing ends one that hangs.");

@@ -1,11 +1,15 @@
 //! Where this checkout lies, and the cargo that it is built with.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+
+/// The file by which a folder of this checkout makes cargo use it: `.cargo/config.toml` includes it when it is there.
+pub(crate) const CARGO_SETTINGS: &str = "cargo-settings.toml";
 
 /// The folder of the workspace's Cargo.toml.
 pub(crate) fn root() -> PathBuf {
@@ -32,4 +36,10 @@ pub(crate) fn built_path(build: &mut Command, path_in: impl Fn(&Value) -> Option
 /// The first path that `path_in` finds in cargo's `messages`, of which each line is one.
 pub(crate) fn first_path(messages: &str, path_in: impl Fn(&Value) -> Option<&str>) -> Option<PathBuf> {
     messages.lines().find_map(|line| path_in(&serde_json::from_str(line).ok()?).map(PathBuf::from))
+}
+
+/// Writes the file by a rename, so that a cargo that reads it at this moment sees all of it.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    let draft = path.with_extension(std::process::id().to_string());
+    fs::write(&draft, text).and_then(|()| fs::rename(&draft, path)).with_context(|| format!("{} cannot be written", path.display()))
 }

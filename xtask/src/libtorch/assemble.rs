@@ -11,6 +11,7 @@ use zip::ZipArchive;
 use super::wheels::Wheel;
 use super::{VERSION, download, folder};
 use crate::report::say;
+use crate::workspace::CARGO_SETTINGS;
 
 /// Unpacks the needed members of `wheels`, which lie in `partial`, and completes them to a folder that torch-sys accepts.
 pub(super) fn assemble(wheels: &[Wheel], partial: &Path) -> Result<()> {
@@ -28,7 +29,7 @@ pub(super) fn assemble(wheels: &[Wheel], partial: &Path) -> Result<()> {
     symlink("libtorch_cpu.so", library("libtorch.so")).context("libtorch.so cannot be linked")?;
     symlink("libgomp.so.1", library("libgomp.so")).context("libgomp.so cannot be linked")?;
     fs::write(draft.join("build-version"), format!("{VERSION}\n")).context("build-version cannot be written")?;
-    fs::write(draft.join(folder::CARGO_SETTINGS), folder::CARGO_SETTINGS_TEXT).context("the cargo settings cannot be written")?;
+    fs::write(draft.join(CARGO_SETTINGS), folder::CARGO_SETTINGS_TEXT).context("the cargo settings cannot be written")?;
     folder::check_fetched(&draft).context("the wheels do not hold what they should")
 }
 

@@ -6,9 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::VERSION;
-
-/// The file that makes cargo use the folder: `.cargo/config.toml` includes it when it is there.
-pub(super) const CARGO_SETTINGS: &str = "cargo-settings.toml";
+use crate::workspace::{self, CARGO_SETTINGS};
 
 pub(super) const CARGO_SETTINGS_TEXT: &str = "\
 # Written by `cargo xtask setup`; `.cargo/config.toml` includes this file. The user's own LIBTORCH wins.
@@ -32,11 +30,7 @@ pub(super) fn complete(folder: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let settings = folder.join(CARGO_SETTINGS);
-    // A rename, so that a cargo that reads the file at this moment sees all of it.
-    let draft = folder.join(format!("{CARGO_SETTINGS}.{}", std::process::id()));
-    fs::write(&draft, CARGO_SETTINGS_TEXT)
-        .and_then(|()| fs::rename(&draft, &settings))
-        .with_context(|| format!("{} cannot be written", settings.display()))?;
+    workspace::write(&settings, CARGO_SETTINGS_TEXT)?;
     Ok(Some(format!("Added {} to the libtorch that was there.", settings.display())))
 }
 

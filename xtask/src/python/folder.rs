@@ -8,10 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::virtual_environment::{INSTALLED, interpreter, is_complete};
-use crate::workspace;
-
-/// The file that makes cargo use the folder: `.cargo/config.toml` includes it when it is there.
-const CARGO_SETTINGS: &str = "cargo-settings.toml";
+use crate::workspace::{self, CARGO_SETTINGS};
 
 const CARGO_SETTINGS_TEXT: &str = "\
 # Written by `cargo xtask setup`; `.cargo/config.toml` includes this file. The user's own PYO3_PYTHON and MUJOCO_DYNAMIC_LINK_DIR win.
@@ -78,8 +75,8 @@ fn check_against(folder: &Path, requirements: &str) -> Result<()> {
 /// Adds what pip does not install, and last the file that says that everything is there.
 pub(super) fn complete(folder: &Path) -> Result<()> {
     link_mujoco(folder)?;
-    write(&folder.join(CARGO_SETTINGS), &cargo_settings(folder))?;
-    write(&folder.join(INSTALLED), &fs::read_to_string(requirements_file())?)?;
+    workspace::write(&folder.join(CARGO_SETTINGS), &cargo_settings(folder))?;
+    workspace::write(&folder.join(INSTALLED), &fs::read_to_string(requirements_file())?)?;
     check(folder).context("the packages do not hold what they should")
 }
 
@@ -108,12 +105,6 @@ fn packages(folder: &Path) -> Result<PathBuf> {
         .context("the new interpreter does not start")?;
     let path = String::from_utf8(output.stdout).context("the folder of the packages has a name that is no UTF-8")?;
     Path::new(path.trim()).canonicalize().context("there is no folder of packages")
-}
-
-/// Writes the file by a rename, so that a cargo that reads it at this moment sees all of it.
-fn write(path: &Path, text: &str) -> Result<()> {
-    let draft = path.with_extension(std::process::id().to_string());
-    fs::write(&draft, text).and_then(|()| fs::rename(&draft, path)).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 #[cfg(test)]
