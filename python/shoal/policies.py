@@ -205,6 +205,8 @@ def _bound(values):
 class Evaluation:
     """How well a policy did: undiscounted returns of whole episodes."""
 
+    #: In the order in which episodes were dealt out to environments, not of their ends. As long as each environment plays
+    #: its first, an index means the same first state for every policy, with the same seed.
     returns: list[float]
     return_mean: float
     return_std: float | None
