@@ -238,7 +238,8 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
-    if not isinstance(policy, Policy):
+    was_loaded = isinstance(policy, Policy)
+    if not was_loaded:
         policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
     # A function that makes environments has no `reset`. A class has one, as its environments do, and is a type.
     if isinstance(environment, type) or (callable(environment) and not hasattr(environment, "reset")):
@@ -261,7 +262,8 @@ def evaluate(
     if policy._source.is_dir():
         options += ["--weights", policy._weights]
     outcome = answer(PolicyError, "evaluate", str(policy._source), *options)
-    if outcome["updates"] != policy.updates:
+    # Of a run or a path the caller wants what is there now.
+    if was_loaded and outcome["updates"] != policy.updates:
         raise _newer_weights(policy._source, outcome["updates"])
     return _summary(outcome["returns"])
 

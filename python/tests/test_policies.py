@@ -195,6 +195,16 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
         shoal.evaluate(policy, "Acrobot-v1")
 
 
+def test_weights_that_a_run_replaces_meanwhile_are_refused_only_where_the_caller_had_loaded_others(folder, monkeypatch):
+    run = short_run("cartpole_dqn")
+    policy = run.load()
+    played = {"updates": policy.updates + 1, "returns": [1.0, 2.0], "cut_off": 0}
+    monkeypatch.setattr(shoal.policies, "answer", lambda *_: played)
+    assert shoal.evaluate(run).returns == shoal.evaluate(run.folder).returns == [1.0, 2.0]
+    with pytest.raises(shoal.PolicyError, match="load them again"):
+        shoal.evaluate(policy)
+
+
 def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     policy = short_run("cartpole_dqn").load("last")
