@@ -380,11 +380,29 @@ class Endless(gymnasium.Env):
         Endless.is_open -= 1
 
 
+class Ending(Endless):
+    """Ends each episode with its first step."""
+
+    def step(self, action):
+        return np.zeros(4, np.float32), 1.0, True, False, {}
+
+
 def test_an_episode_that_does_not_end_is_cut_off_and_its_return_until_then_counts(folder, monkeypatch):
-    policy = short_run("cartpole_dqn").load("last")
+    run = shoal.train(
+        "cartpole_dqn",
+        run={"stop_env_steps": 2000, "stop_eval_return": "none"},
+        evaluator={"enabled": False, "episode_limit_steps": 5},
+        quiet=True,
+    )
+    # No episode of CartPole is over in five steps, however it is played.
+    played = shoal.evaluate(run, episodes=3)
+    assert (played.returns, played.cut_off) == ([5.0, 5.0, 5.0], 3)
+    policy = run.load("last")
     assert shoal.policies._EPISODE_LIMIT_STEPS == 100_000, "the default of evaluator.episode_limit_steps"
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 50)
-    assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
+    played = shoal.evaluate(policy, Endless(), episodes=2)
+    assert (played.returns, played.cut_off) == ([50.0, 50.0], 2)
+    assert shoal.evaluate(policy, Ending, episodes=2).cut_off == 0
 
 
 class Pixels(gymnasium.Env):
@@ -505,7 +523,7 @@ def test_the_last_observations_are_shown_the_oldest_first_after_copies_of_the_fi
             return 0
 
     policy = Recording()
-    assert shoal.policies._returns_in(policy, environment, 1, 1) == [0.0]
+    assert shoal.policies._played_in(policy, environment, 1, 1) == ([0.0], 0)
     assert [[np.unique(frame).tolist() for frame in seen] for seen in policy.seen] == [
         [[1], [1]],
         [[1], [2]],
