@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use shoal::environments::{
-    Action, ActionSpace, Actions, Environment, EnvironmentError, EnvironmentSpec, FinishedEpisode, Step, VectorEnvironment, delayed,
-    derive_seed, make, names,
+    Action, ActionSpace, Actions, Environment, EnvironmentError, EnvironmentSpec, FinishedEpisode, Outcome, Step, VectorEnvironment,
+    delayed, derive_seed, make, names,
 };
 use shoal::values::ValuesMut;
 
@@ -258,12 +258,13 @@ fn a_delay_takes_at_least_its_time_and_changes_nothing_else() -> Result<(), Envi
     Ok(())
 }
 
-/// An environment that gives NaN in one of its steps, or a reward that no 32-bit float holds.
+/// An environment that gives NaN in one of its steps, or a reward that no 32-bit float holds, or NaN for a score after its first step.
 struct Faulty {
     spec: EnvironmentSpec,
     steps: u32,
     reward: f64,
     observed: f32,
+    score: f64,
 }
 
 fn show(observation: &mut ValuesMut<'_>, value: f32) {
@@ -287,22 +288,29 @@ impl Environment for Faulty {
         show(&mut observation, if is_faulty { self.observed } else { 0.0 });
         Ok(Step { reward: if is_faulty { self.reward } else { 1.0 }, terminated: self.steps == 1, truncated: false })
     }
+
+    fn outcome(&self) -> Outcome {
+        Outcome::Finished { score: self.score, length_steps: 1 }
+    }
 }
 
 #[test]
-fn what_no_network_can_learn_from_is_refused_whoever_made_the_environment() {
+fn numbers_that_are_not_finite_are_refused_whoever_made_the_environment() {
     let spec = make("CartPole-v1").unwrap().spec().clone();
-    let until_refused = |reward: f64, observed: f32| {
-        let faulty: Box<dyn Environment> = Box::new(Faulty { spec: spec.clone(), steps: 0, reward, observed });
+    let until_refused = |reward: f64, observed: f32, score: f64| {
+        let faulty: Box<dyn Environment> = Box::new(Faulty { spec: spec.clone(), steps: 0, reward, observed, score });
         let mut vector = VectorEnvironment::new(vec![faulty]).unwrap();
         vector.reset(1).unwrap();
         (0..4).find_map(|_| vector.step(Actions::Discrete(&[0])).err()).map(|error| error.to_string())
     };
-    assert_eq!(until_refused(1.0, 5.0), None);
-    for (reward, observed, said) in
-        [(f64::NAN, 0.0, "reward = NaN in step 2"), (1e300, 0.0, "reward = 1e300"), (0.0, f32::INFINITY, "observation[0] = inf in step 2")]
-    {
-        let refusal = until_refused(reward, observed).expect("a refusal");
+    assert_eq!(until_refused(1.0, 5.0, 1.0), None);
+    for (reward, observed, score, said) in [
+        (f64::NAN, 0.0, 1.0, "reward = NaN in step 2"),
+        (1e300, 0.0, 1.0, "reward = 1e300"),
+        (0.0, f32::INFINITY, 1.0, "observation[0] = inf in step 2"),
+        (0.0, 0.0, f64::NAN, "`CartPole-v1` gave score = NaN in step 1"),
+    ] {
+        let refusal = until_refused(reward, observed, score).expect("a refusal");
         assert!(refusal.contains(said), "{refusal}");
     }
 }

@@ -205,11 +205,15 @@ def _bound(values):
 class Evaluation:
     """How well a policy did: undiscounted returns of whole episodes."""
 
+    #: In the order in which episodes were dealt out to environments, not of their ends. As long as each environment
+    #: plays its first, an index means the same first state for every policy, with the same seed.
     returns: list[float]
     return_mean: float
     return_std: float | None
     #: 95 % confidence interval of the mean (Student's t); `None` for one episode.
     ci95: tuple[float, float] | None
+    #: How many episodes did not end and were cut off. Their returns until then count.
+    cut_off: int
 
 
 def evaluate(
@@ -236,19 +240,20 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
-    if not isinstance(policy, Policy):
+    was_loaded = isinstance(policy, Policy)
+    if not was_loaded:
         policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
     # A function that makes environments has no `reset`. A class has one, as its environments do, and is a type.
     if isinstance(environment, type) or (callable(environment) and not hasattr(environment, "reset")):
         made = environment()
         try:
-            return _summary(_returns_in(policy, made, episodes, seed))
+            return _summary(*_played_in(policy, made, episodes, seed))
         finally:
             # If closing the environment fails, the episodes still count.
             with contextlib.suppress(Exception):
                 made.close()
     if environment is not None and not isinstance(environment, str):
-        return _summary(_returns_in(policy, environment, episodes, seed))
+        return _summary(*_played_in(policy, environment, episodes, seed))
     if environment not in (None, policy.environment):
         raise PolicyError(
             f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
@@ -259,12 +264,14 @@ def evaluate(
     if policy._source.is_dir():
         options += ["--weights", policy._weights]
     outcome = answer(PolicyError, "evaluate", str(policy._source), *options)
-    if outcome["updates"] != policy.updates:
+    # Of a run or a path the caller wants what is there now.
+    if was_loaded and outcome["updates"] != policy.updates:
         raise _newer_weights(policy._source, outcome["updates"])
-    return _summary(outcome["returns"])
+    return _summary(outcome["returns"], outcome["cut_off"])
 
 
-def _returns_in(policy, environment, episodes, seed):
+def _played_in(policy, environment, episodes, seed):
+    """The return of each episode, and how many were cut off."""
     import gymnasium
 
     if hasattr(environment, "num_envs"):
@@ -281,7 +288,7 @@ def _returns_in(policy, environment, episodes, seed):
         # Channels first, as convolutions want them.
         return np.moveaxis(taken, -1, 0) if are_channels_last else taken
 
-    returns = []
+    returns, cut_off = [], 0
     for episode in range(episodes):
         observation, _ = environment.reset(seed=seed if episode == 0 else None)
         # An episode begins with copies of its first observation.
@@ -295,8 +302,10 @@ def _returns_in(policy, environment, episodes, seed):
             if terminated or truncated:
                 break
             seen.append(shown(observation))
+        else:
+            cut_off += 1
         returns.append(total)
-    return returns
+    return returns, cut_off
 
 
 def _arrangement(policy, shape):
@@ -350,6 +359,6 @@ def _for_space(action, space):
     return action
 
 
-def _summary(returns):
+def _summary(returns, cut_off):
     mean, low, high, deviation = _native.statistics(returns)
-    return Evaluation(returns, mean, deviation, None if low is None else (low, high))
+    return Evaluation(returns, mean, deviation, None if low is None else (low, high), cut_off)

@@ -195,6 +195,16 @@ def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
         shoal.evaluate(policy, "Acrobot-v1")
 
 
+def test_weights_that_a_run_replaces_meanwhile_are_refused_only_where_the_caller_had_loaded_others(folder, monkeypatch):
+    run = short_run("cartpole_dqn")
+    policy = run.load()
+    played = {"updates": policy.updates + 1, "returns": [1.0, 2.0], "cut_off": 0}
+    monkeypatch.setattr(shoal.policies, "answer", lambda *_: played)
+    assert shoal.evaluate(run).returns == shoal.evaluate(run.folder).returns == [1.0, 2.0]
+    with pytest.raises(shoal.PolicyError, match="load them again"):
+        shoal.evaluate(policy)
+
+
 def test_a_file_that_was_replaced_meanwhile_makes_no_module(folder):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     policy = short_run("cartpole_dqn").load("last")
@@ -370,11 +380,29 @@ class Endless(gymnasium.Env):
         Endless.is_open -= 1
 
 
+class Ending(Endless):
+    """Ends each episode with its first step."""
+
+    def step(self, action):
+        return np.zeros(4, np.float32), 1.0, True, False, {}
+
+
 def test_an_episode_that_does_not_end_is_cut_off_and_its_return_until_then_counts(folder, monkeypatch):
-    policy = short_run("cartpole_dqn").load("last")
+    run = shoal.train(
+        "cartpole_dqn",
+        run={"stop_env_steps": 2000, "stop_eval_return": "none"},
+        evaluator={"enabled": False, "episode_limit_steps": 5},
+        quiet=True,
+    )
+    # No episode of CartPole is over in five steps, however it is played.
+    played = shoal.evaluate(run, episodes=3)
+    assert (played.returns, played.cut_off) == ([5.0, 5.0, 5.0], 3)
+    policy = run.load("last")
     assert shoal.policies._EPISODE_LIMIT_STEPS == 100_000, "the default of evaluator.episode_limit_steps"
     monkeypatch.setattr(shoal.policies, "_EPISODE_LIMIT_STEPS", 50)
-    assert shoal.evaluate(policy, Endless(), episodes=2).returns == [50.0, 50.0]
+    played = shoal.evaluate(policy, Endless(), episodes=2)
+    assert (played.returns, played.cut_off) == ([50.0, 50.0], 2)
+    assert shoal.evaluate(policy, Ending, episodes=2).cut_off == 0
 
 
 class Pixels(gymnasium.Env):
@@ -495,7 +523,7 @@ def test_the_last_observations_are_shown_the_oldest_first_after_copies_of_the_fi
             return 0
 
     policy = Recording()
-    assert shoal.policies._returns_in(policy, environment, 1, 1) == [0.0]
+    assert shoal.policies._played_in(policy, environment, 1, 1) == ([0.0], 0)
     assert [[np.unique(frame).tolist() for frame in seen] for seen in policy.seen] == [
         [[1], [1]],
         [[1], [2]],

@@ -267,12 +267,12 @@ pub enum EnvironmentError {
         /// How the process ended.
         status: String,
     },
-    /// A number that no network can learn from.
-    #[error("`{id}` gave {what} = {value:?} in {during}: every observation and reward must be finite, as 32-bit floats")]
+    /// A number that no network can learn from, or a score that no evaluation can be made of.
+    #[error("`{id}` gave {what} = {value:?} in {during}: every observation and reward must be finite, as 32-bit floats, and every score")]
     NotFinite {
         /// Environment.
         id: String,
-        /// `observation[2]` or `reward`.
+        /// `observation[2]`, `reward` or `score`.
         what: String,
         /// The number.
         value: f64,

@@ -100,6 +100,11 @@ impl EnvironmentSpec {
         if (reward as f32).is_finite() { Ok(()) } else { Err(self.not_finite("reward".into(), reward, during)) }
     }
 
+    /// Refuse a score that no evaluation can be made of.
+    fn check_score(&self, score: f64, during: Moment) -> Result<(), EnvironmentError> {
+        if score.is_finite() { Ok(()) } else { Err(self.not_finite("score".into(), score, during)) }
+    }
+
     #[cold]
     fn not_finite(&self, what: String, value: f64, during: Moment) -> EnvironmentError {
         EnvironmentError::NotFinite { id: self.id.clone(), what, value, during }

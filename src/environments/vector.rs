@@ -274,6 +274,7 @@ impl VectorEnvironment {
             };
             self.ended.push(index);
             if let Some((episode_return, length_steps, is_cut_off)) = finished {
+                self.spec.check_score(episode_return, during)?;
                 self.episodes_left[index] -= 1;
                 self.finished.push(FinishedEpisode { environment: index, episode_return, length_steps, is_cut_off });
             }

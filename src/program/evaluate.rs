@@ -40,7 +40,7 @@ pub(crate) struct Evaluate {
     /// games of the Atari 2600.
     #[arg(long, value_name = "STEPS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=50), requires = "video")]
     video_speed: u16,
-    /// As JSON, with every return.
+    /// As JSON, with every return: the first is that of the first episode, also where that ended late.
     #[arg(long)]
     json: bool,
 }

@@ -63,8 +63,9 @@ pub(super) fn statistics_of(evaluation: WeightsEvaluation) -> ReturnStatistics {
     ReturnStatistics::of_interval(evaluation.episodes, evaluation.return_mean, evaluation.return_ci95_low)
 }
 
-/// Outcome of the episodes that were played, in the order of their ends.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Outcome of the episodes that were played, in the order in which they were dealt out to environments, however long they were: first
+/// the first of each environment, then the second of each.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Episodes {
     /// Undiscounted return of each episode.
     pub returns: Vec<f64>,
@@ -110,8 +111,9 @@ pub fn play(
     let mut actions = ActionBatch::new(&environments.spec().action, count);
     // Inverted, because the synchronous trainer derives this seed and its learner's in the same way, and once the two are equal.
     let mut random = Random::seed_from_u64(!seed);
-    let mut played = Episodes::default();
-    while played.returns.len() < episodes && go_on() {
+    // With the place of each, and how many each environment has played.
+    let (mut played, mut played_in) = (Vec::new(), vec![0; count]);
+    while played.len() < episodes && go_on() {
         policy.infer(environments.observations(), count, &mut outputs);
         for (index, outputs) in outputs.chunks_exact(policy.outputs()).enumerate() {
             policy.choose(outputs, exploration, &mut random, actions.row_mut(index));
@@ -119,13 +121,18 @@ pub fn play(
         let begun = Instant::now();
         signs_of_life.step(environments, actions.for_environments(), sign_of_life)?;
         signs_of_life.took(begun.elapsed());
-        for episode in environments.finished_episodes() {
-            played.returns.push(episode.episode_return);
-            played.lengths.push(u64::from(episode.length_steps));
-            played.cut_off += usize::from(episode.is_cut_off);
+        for &episode in environments.finished_episodes() {
+            let nth = &mut played_in[episode.environment];
+            played.push((*nth * count + episode.environment, episode));
+            *nth += 1;
         }
     }
-    Ok(played)
+    played.sort_unstable_by_key(|&(place, _)| place);
+    Ok(Episodes {
+        returns: played.iter().map(|(_, episode)| episode.episode_return).collect(),
+        lengths: played.iter().map(|(_, episode)| u64::from(episode.length_steps)).collect(),
+        cut_off: played.iter().filter(|(_, episode)| episode.is_cut_off).count(),
+    })
 }
 
 /// An evaluator between two evaluations.
@@ -427,11 +434,11 @@ mod tests {
         let mut environments = VectorEnvironment::new([300, 20, 10].map(of_length).into()).unwrap();
         let mut policy = Drawing(Mutex::new(None));
         let played = play(&mut environments, &mut policy, 4, 7, 0.0, || true).unwrap();
-        assert_eq!(played.lengths, [10, 20, 300, 300]);
+        assert_eq!(played.lengths, [300, 20, 10, 300], "the first episode of each, and the second of the first");
         assert_eq!((steps.get(), resets.get()), (2 * 300 + 20 + 10, 4));
         // Fewer episodes than environments, of which those that have played take part again.
         let played = play(&mut environments, &mut policy, 2, 7, 0.0, || true).unwrap();
-        assert_eq!(played.lengths, [20, 300]);
+        assert_eq!(played.lengths, [300, 20]);
         assert_eq!((steps.get(), resets.get()), (3 * 300 + 2 * 20 + 10, 4 + 3));
     }
 

@@ -63,8 +63,9 @@ fn train(run: &Run<'_>, folder: &RunFolder, unconfirmed: u64, reports: &IpcSende
         if schedule.evaluation_is_due(run.env_steps())
             && let Some(evaluator) = &mut evaluator
         {
-            learner.leave();
+            // It plays what was published last, as in every run: a publication for its sake would change what the actor does from there on.
             if evaluator.evaluate(reports, || !run.is_over())? {
+                learner.leave();
                 evaluator.leave()?;
                 run.process.enter(Phase::Leaving);
                 return Ok(End::OfRun);

@@ -117,7 +117,9 @@ impl ReturnStatistics {
 
 /// Half the width of a Student's t interval that leaves out a chance of `error` on either side.
 fn half_width(count: usize, std: f64, error: f64) -> Option<f64> {
-    let t = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?.inverse_cdf(1.0 - error);
+    // Beyond so many, Student's and the normal distribution agree to four digits, and with some millions statrs comes to no end.
+    let freedom = (count - 1).min(100_000) as f64;
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(1.0 - error);
     Some(t * std / (count as f64).sqrt())
 }
 
@@ -217,6 +219,15 @@ mod tests {
             assert!((kept.lower_bound(error).unwrap() - whole.lower_bound(error).unwrap()).abs() < 1e-9, "{kept:?}");
         }
         assert_eq!(ReturnStatistics::of_interval(1, 7.0, None).lower_bound(0.025), None);
+    }
+
+    #[test]
+    fn the_interval_of_any_number_of_episodes_is_found() {
+        let kept = ReturnStatistics::of_interval(100_000_000, 5.0, Some(4.0));
+        assert!((kept.lower_bound(0.025).unwrap() - 4.0).abs() < 1e-6, "{kept:?}");
+        // That of the normal distribution.
+        let narrow = half_width(1_000_000_000, 1.0, 0.025).unwrap();
+        assert!((narrow * 1e9_f64.sqrt() - 1.959_964).abs() < 1e-4, "{narrow}");
     }
 
     #[test]

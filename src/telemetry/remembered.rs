@@ -31,14 +31,16 @@ impl Remembered {
         let mut known = HashSet::new();
         for EvaluationLine { weights, is_best, .. } in jsonl::read(&folder.evaluations()) {
             // A synchronous run that was killed has found the same again since its checkpoint.
-            if !known.insert(format!("{weights:?}")) {
-                continue;
+            let is_new = known.insert(format!("{weights:?}"));
+            if is_new {
+                remembered.take_in(weights, is_best);
             }
-            remembered.take_in(weights, is_best);
             match weights.kind {
+                // Also again: a life begins with the weights that the one before it had, and may confirm them once more.
                 EvaluationKind::Routine => attempts.propose(weights.statistics.return_mean, goal),
                 // The line says whether it confirmed the goal of its time, which may have been another.
-                EvaluationKind::Confirmation => _ = attempts.decide(attempts.proves_goal(&weights.statistics, goal)),
+                EvaluationKind::Confirmation if is_new => _ = attempts.decide(attempts.proves_goal(&weights.statistics, goal)),
+                EvaluationKind::Confirmation => {}
             }
         }
         Self { unconfirmed: attempts.failed(), ..remembered }
@@ -97,5 +99,21 @@ mod tests {
 
         let Remembered { evaluations, unconfirmed, .. } = Remembered::of_files(&folder, Some(194.9), 0);
         assert_eq!((evaluations.routine, evaluations.confirmations, unconfirmed), (2, 1, 1));
+    }
+
+    #[test]
+    fn every_attempt_counts_also_after_a_routine_evaluation_that_found_the_same_as_one_in_an_earlier_life() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "run", "").unwrap();
+        let mut lines = jsonl::JsonLines::open(&folder.evaluations(), false).unwrap();
+        let routine = Evaluation { version: 3, returns: vec![500.0; 4], ..Evaluation::default() };
+        for lowest in [300.0, 400.0] {
+            let returns = vec![lowest, 500.0, 500.0, 500.0];
+            let confirmation = Evaluation { kind: EvaluationKind::Confirmation, returns, ..routine.clone() };
+            for evaluation in [&routine, &confirmation] {
+                lines.append(&EvaluationLine::from(evaluation)).unwrap();
+            }
+        }
+        assert_eq!(Remembered::of_files(&folder, Some(499.0), 0).unconfirmed, 2);
     }
 }

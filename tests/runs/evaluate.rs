@@ -134,8 +134,9 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
     assert!(plain["video"].is_null());
     // CartPole gives a reward of one for each step, and the video begins with the reset.
     let pictures = recorded["video"]["pictures"].as_u64().unwrap();
-    let first: Vec<f64> = serde_json::from_value(play("1", &[])["returns"].take()).unwrap();
-    assert_eq!(first, [(pictures - 1) as f64], "{recorded}");
+    for played in [&play("1", &[]), &recorded] {
+        assert_eq!(played["returns"][0].as_f64(), Some((pictures - 1) as f64), "{played}");
+    }
     assert!(std::fs::read(&path).unwrap().starts_with(b"GIF89a"));
 
     let nowhere = videos.path().join("missing/first.gif");

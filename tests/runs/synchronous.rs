@@ -180,8 +180,28 @@ fn what_is_learned_in_the_end_is_evaluated_once() {
         let steps = |kind: &str| -> Vec<u64> {
             evaluations.iter().filter(|line| line["kind"] == kind).map(|line| number(line, "env_steps")).collect()
         };
-        assert_eq!(steps("routine"), [1000, 2000, 3000, 4000], "{checkpoints:?}");
+        let routine = steps("routine");
+        assert!(routine.len() == 4 && routine[3] == 4000, "{routine:?}, {checkpoints:?}");
+        // The others are of what was published last before they were due.
+        let are_newest = (1..4).zip(&routine).all(|(thousands, &steps)| (thousands * 1000 - 200..=thousands * 1000).contains(&steps));
+        assert!(are_newest, "{routine:?}, {checkpoints:?}");
         assert!(policy.metadata.evaluation.is_some(), "the last weights say how good they are: {:?}", policy.metadata);
+    }
+}
+
+#[test]
+fn evaluations_change_nothing_of_what_is_learned() {
+    let learned = |evaluations: &[&str]| {
+        // Evaluations fall between publications, and nearly all actions are the policy's.
+        let fixed = ["actor.count=0", "run.stop_env_steps=4000", "learner.publish_interval_updates=7", "algorithm.epsilon_start=0.05"];
+        let mut run = start(&[&fixed[..], evaluations].concat());
+        run.succeed();
+        bits(&run.last_weights().parameters)
+    };
+    let without = learned(&["evaluator.enabled=false"]);
+    for interval in [300, 1000] {
+        let with = learned(&[&format!("evaluator.synchronous_interval_steps={interval}"), "evaluator.confirm_episodes=4"]);
+        assert!(with == without, "other parameters with an evaluation every {interval} steps");
     }
 }
 
