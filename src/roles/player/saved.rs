@@ -1,5 +1,6 @@
 //! A saved policy and the configuration of its run: what is needed to act as it did.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -11,9 +12,6 @@ use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
 use crate::networks::NetworkSpec;
 use crate::telemetry::RunFolder;
-
-/// The most folders of a run that one of its files of weights lies in, the run's own among them.
-const MOST_FOLDERS: usize = 3;
 
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +155,25 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
+/// The folders of the runs that a file of weights at this path may be of: it lies in one, in its `weights`, or in a checkpoint.
+fn folders_of(file: &Path) -> impl Iterator<Item = &Path> {
+    let is_called = |folder: &Path, names: &[&str]| folder.file_name().is_some_and(|name| names.iter().any(|known| name == *known));
+    let lies_in = file.parent();
+    let around_weights = lies_in.filter(|folder| is_called(folder, &["weights"]));
+    let around_checkpoint = lies_in.and_then(Path::parent).filter(|folder| is_called(folder, &["checkpoints", "kept"]));
+    [lies_in, around_weights.and_then(Path::parent), around_checkpoint.and_then(Path::parent)].into_iter().flatten()
+}
+
+/// The run in `folder`, if it is this user's or that of whoever owns the weights in `file`. Anybody may have put another there, whose
+/// configuration names a program.
+fn run_around(file: &Path, folder: &Path) -> Option<RunFolder> {
+    let owners = [nix::unistd::geteuid().as_raw(), fs::metadata(file).ok()?.uid()];
+    // Of a link itself: where it leads may change.
+    let is_theirs = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| owners.contains(&found.uid()));
+    let folder = RunFolder::open(folder).ok()?;
+    (is_theirs(folder.path()) && is_theirs(&folder.config())).then_some(folder)
+}
+
 /// The configuration of the run whose folder, or a file in whose folder, is at `path`; for weights that lie elsewhere, what they say of
 /// their configuration.
 pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
@@ -167,9 +184,8 @@ pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
     // In weights/, or in a checkpoint. A link to it may lie anywhere, also in the folder of another run, and the file in the folder may be
     // a link to where no run is.
     let places = [path.canonicalize(), std::path::absolute(path)].map(Result::unwrap_or_default);
-    let mut folders = places.iter().flat_map(|file| file.ancestors().skip(1).take(MOST_FOLDERS));
-    let of_run = folders.find_map(|folder| RunFolder::open(folder).ok());
-    if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
+    let of_run = places.iter().find_map(|file| folders_of(file).find_map(|folder| run_around(file, folder)));
+    if let Some(folder) = of_run {
         let config = config_of(&folder)?;
         if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
             // The file may be of another run. How an algorithm of a program's own comes to its network, only a configuration tells.
@@ -302,5 +318,37 @@ mod tests {
             let refused = policy_in(&environment, &saved);
             assert!(matches!(refused, Err(PlayError::Shape { found, expected, .. }) if found.abs_diff(expected) == 8));
         }
+    }
+
+    #[test]
+    fn a_configuration_near_a_file_that_its_run_did_not_put_there_says_nothing_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::for_environment("CartPole-v1");
+        config.evaluator.episode_limit_steps = 7;
+        let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
+        let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        let weights = PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata);
+        let limit_at = |place: &str| {
+            let file = run.path().join(place).join("best.safetensors");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            weights.save(&file).unwrap();
+            SavedPolicy::open(&file, Which::Best).unwrap().config.evaluator.episode_limit_steps
+        };
+        for place in ["", "weights", "checkpoints/000001-step1", "kept/000001-step1"] {
+            assert_eq!(limit_at(place), 7, "a run has weights in `{place}`");
+        }
+        for place in ["x", "x/y", "weights/x", "x/checkpoints"] {
+            assert_ne!(limit_at(place), 7, "no run has weights in `{place}`");
+        }
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(run.config(), Some(65_534), None).unwrap();
+            assert_ne!(limit_at("weights"), 7, "it is of a user who is neither this one nor the owner of the weights");
+            std::os::unix::fs::chown(run.path(), Some(65_534), None).unwrap();
+            let named = SavedPolicy::open(run.path(), Which::Best).unwrap().config;
+            assert_eq!(named.evaluator.episode_limit_steps, 7, "its folder was named");
+        }
+        fs::write(run.config(), "broken").unwrap();
+        assert_ne!(limit_at("x/y"), 7, "and its damage is none of the file's");
     }
 }
