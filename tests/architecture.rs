@@ -14,10 +14,11 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 27] = [
+const MAY_IMPORT: [(&str, &[&str]); 28] = [
     ("sync", &[]),
     ("shell", &[]),
     ("readable", &[]),
+    ("readable_file", &[]),
     ("suggestion", &[]),
     ("metrics", &[]),
     ("values", &[]),
@@ -33,7 +34,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
-    ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable"]),
+    ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable", "readable_file"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["checkpoint", "segment", "telemetry", "readable"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
@@ -54,7 +55,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
             "telemetry",
         ],
     ),
-    ("dashboard", &["config", "inspector", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
+    ("dashboard", &["config", "inspector", "readable_file", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
