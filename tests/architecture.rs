@@ -29,7 +29,7 @@ const MAY_IMPORT: [(&str, &[&str]); 28] = [
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config", "suggestion"]),
     ("config", &["adaptation", "segment", "suggestion"]),
-    ("checkpoint", &["sync", "values", "shell", "environments", "networks", "segment", "replay"]),
+    ("checkpoint", &["sync", "values", "readable_file", "shell", "environments", "networks", "segment", "replay"]),
     ("machine", &["shell"]),
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),
