@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint};
+use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint, bytes_of_largest_checkpoint};
 use shoal::replay::{Batch, Replay, ZeroPriority};
 use shoal::segment::counters::Counter;
 use shoal::segment::float_board::FloatBoard;
@@ -395,6 +395,27 @@ fn a_manifest_leads_to_no_other_files_and_to_none_without_an_end() {
     std::os::unix::fs::symlink("/dev/zero", path.join("config.toml")).unwrap();
     let error = RunCheckpoint::open(&path).unwrap_err().to_string();
     assert!(error.contains("`config.toml`") && error.contains("no regular file"), "{error}");
+}
+
+#[test]
+fn a_state_that_is_longer_than_the_memory_that_it_is_of_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(8, 100);
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
+    let most = bytes_of_largest_checkpoint(run.segment.layout(), None);
+    let mut state = std::fs::read(path.join("state.bin")).unwrap();
+    for (length, is_read) in [(most, true), (most + 1, false)] {
+        // What follows the state is not looked at.
+        state.resize(length as usize, 0);
+        std::fs::write(path.join("state.bin"), &state).unwrap();
+        change_manifest(&path, |manifest| {
+            let file = file_of(manifest, "state.bin");
+            (file["bytes"], file["crc32c"]) = (json!(length), json!(crc32c::crc32c(&state)));
+        });
+        let refusal = RunCheckpoint::open(&path).unwrap().learned().err().map(|error| error.to_string());
+        assert_eq!(refusal.is_none(), is_read, "{refusal:?}");
+        assert!(refusal.is_none_or(|refusal| refusal.contains(&format!("at most {most} are read"))));
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use super::replay_file::{self, Filled, ReplayFile};
 use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
-use crate::readable_file::open_file;
+use crate::readable_file::{open_file, read_bytes};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
@@ -44,7 +44,7 @@ const BEST: &str = "best.safetensors";
 const RECORD_WORDS: usize = 3;
 /// Largest manifest that is read.
 const MANIFEST_LIMIT_BYTES: u64 = 16 << 20;
-/// Largest state that is read.
+/// Largest state that is read, whatever the layout.
 const STATE_LIMIT_BYTES: usize = 64 << 30;
 
 /// What a checkpoint says of itself.
@@ -378,12 +378,13 @@ impl RunCheckpoint {
 
     /// Everything but rows and frames.
     fn state(&self) -> Result<SegmentState, CheckpointError> {
+        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
+        let layout = Layout::new(self.manifest.layout).map_err(|error| damaged(error.to_string()))?;
         let path = self.path.join(STATE);
-        let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
+        let bytes = read_bytes(&path, bytes_of(&layout, None)).map_err(|source| CheckpointError::Read { path, source })?;
         let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
         let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
-        let damaged = |error| CheckpointError::Damaged { path: self.path.clone(), problem: format!("`{STATE}` cannot be read ({error})") };
-        decoded.map(|(state, _)| state).map_err(damaged)
+        decoded.map(|(state, _)| state).map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))
     }
 
     /// Make the best weights of that moment those at `path`, if there were any then; else there are none.
