@@ -69,6 +69,7 @@ const MAY_IMPORT: [(&str, &[&str]); 28] = [
             "machine",
             "networks",
             "presets",
+            "readable",
             "rendezvous",
             "roles",
             "run_name",
