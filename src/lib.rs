@@ -32,6 +32,7 @@ pub mod prelude;
 pub mod presets;
 pub mod program;
 mod readable;
+mod readable_file;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;

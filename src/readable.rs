@@ -1,4 +1,6 @@
-//! Numbers and durations as people read them, and messages by their first line.
+//! Numbers and durations as people read them, messages by their first line, and text that steers no terminal.
+//!
+//! A hostile run could name itself with escape codes that rewrite the terminal. What is printed of it has none.
 
 /// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
 pub(crate) fn short(value: f64) -> String {
@@ -64,9 +66,34 @@ pub(crate) fn headline_and_details(message: &str) -> (&str, &str) {
     message.split_once('\n').unwrap_or((message, ""))
 }
 
+/// The lines of the text, whole, with all other control and direction characters spelled out.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut kept = String::new();
+    for character in text.chars() {
+        if character == '\n' { kept.push(character) } else { spell_out(character, &mut kept) }
+    }
+    kept
+}
+
+/// Adds the character to `text`, spelled out if it controls a terminal or turns the direction of what follows.
+pub(crate) fn spell_out(character: char, text: &mut String) {
+    let turns_direction = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if character.is_control() || turns_direction {
+        text.extend(character.escape_default());
+    } else {
+        text.push(character);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_steers_a_terminal_the_ends_of_lines_alone_survive() {
+        let long = "x".repeat(10_000);
+        assert_eq!(harmless(&format!("two\nlines\u{1b}[2J\r{long}")), format!("two\nlines\\u{{1b}}[2J\\r{long}"));
+    }
 
     #[test]
     fn counts_keep_three_digits_at_every_prefix() {

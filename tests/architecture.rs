@@ -14,10 +14,11 @@ use source::Source;
 
 /// Who may import whom: a folder or file directly below `src`, and the others that it may name.
 /// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 27] = [
+const MAY_IMPORT: [(&str, &[&str]); 28] = [
     ("sync", &[]),
     ("shell", &[]),
     ("readable", &[]),
+    ("readable_file", &[]),
     ("suggestion", &[]),
     ("metrics", &[]),
     ("values", &[]),
@@ -28,12 +29,12 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config", "suggestion"]),
     ("config", &["adaptation", "segment", "suggestion"]),
-    ("checkpoint", &["sync", "values", "shell", "environments", "networks", "segment", "replay"]),
+    ("checkpoint", &["sync", "values", "readable_file", "shell", "environments", "networks", "segment", "replay"]),
     ("machine", &["shell"]),
     ("adaptation", &[]),
     ("rendezvous", &["segment", "shell"]),
     ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
-    ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable"]),
+    ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable", "readable_file"]),
     ("presets", &["config", "telemetry"]),
     ("seeds", &["checkpoint", "segment", "telemetry", "readable"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
@@ -54,7 +55,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
             "telemetry",
         ],
     ),
-    ("dashboard", &["config", "inspector", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
+    ("dashboard", &["config", "inspector", "readable_file", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
     ("catalogue", &["algorithms", "environments", "config", "values"]),
     ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
@@ -68,6 +69,7 @@ const MAY_IMPORT: [(&str, &[&str]); 27] = [
             "machine",
             "networks",
             "presets",
+            "readable",
             "rendezvous",
             "roles",
             "run_name",

@@ -8,8 +8,8 @@ mod support {
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
-use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint};
+use serde_json::{Value, json};
+use shoal::checkpoint::{CheckpointError, Checkpoints, Content, Retention, RowsIn, RunCheckpoint, bytes_of_largest_checkpoint};
 use shoal::replay::{Batch, Replay, ZeroPriority};
 use shoal::segment::counters::Counter;
 use shoal::segment::float_board::FloatBoard;
@@ -67,6 +67,20 @@ fn content(run: &Run) -> Content<'_> {
         best_env_steps: None,
         memory: &|_| json!({ "wall_s": 1.5 }),
     }
+}
+
+/// Change the manifest of the checkpoint in `path`, and its sum with it.
+fn change_manifest(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut manifest = serde_json::from_slice(&std::fs::read(path.join("manifest.json")).unwrap()).unwrap();
+    change(&mut manifest);
+    let text = manifest.to_string();
+    std::fs::write(path.join("manifest.crc32c"), format!("{:08x}", crc32c::crc32c(text.as_bytes()))).unwrap();
+    std::fs::write(path.join("manifest.json"), text).unwrap();
+}
+
+/// What the manifest says of the file called `name`.
+fn file_of<'a>(manifest: &'a mut Value, name: &str) -> &'a mut Value {
+    manifest["files"].as_array_mut().unwrap().iter_mut().find(|file| file["name"] == name).unwrap()
 }
 
 /// Assert that `checkpoint`, restored into a segment of its own, has the rows, priorities, counts and publications of `run`, bit for bit.
@@ -356,11 +370,52 @@ fn a_checkpoint_of_another_format_or_another_shape_is_refused() {
         .restore(&other.unwrap(), run.payload.schema(), RowsIn::Checkpoint, |_, number, _| Some(number))
         .unwrap_err();
     assert!(error.to_string().contains("another length"), "{error}");
-    let manifest = std::fs::read_to_string(path.join("manifest.json")).unwrap().replace("\"format\": 3", "\"format\": 7");
-    std::fs::write(path.join("manifest.crc32c"), format!("{:08x}", crc32c::crc32c(manifest.as_bytes()))).unwrap();
-    std::fs::write(path.join("manifest.json"), manifest).unwrap();
+    change_manifest(&path, |manifest| manifest["format"] = json!(7));
     let error = checkpoints.newest().unwrap_err().to_string();
     assert!(error.contains("format 7") && error.contains("format 3"), "{error}");
+}
+
+#[test]
+fn a_manifest_leads_to_no_other_files_and_to_none_without_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+    let (path, _) = checkpoints.write(content(&run_with(8, 100)), KEPT).unwrap();
+    std::fs::copy(path.join("config.toml"), folder.path().join("outside")).unwrap();
+    let whole = std::fs::read_to_string(path.join("manifest.json")).unwrap();
+    for name in ["../outside", "/dev/zero"] {
+        change_manifest(&path, |manifest| {
+            *manifest = serde_json::from_str(&whole).unwrap();
+            file_of(manifest, "config.toml")["name"] = json!(name);
+        });
+        let error = RunCheckpoint::open(&path).unwrap_err().to_string();
+        assert!(error.contains("is damaged") && error.contains(&format!("\"{name}\" is no file of a checkpoint")), "{error}");
+    }
+    change_manifest(&path, |manifest| *manifest = serde_json::from_str(&whole).unwrap());
+    std::fs::remove_file(path.join("config.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path.join("config.toml")).unwrap();
+    let error = RunCheckpoint::open(&path).unwrap_err().to_string();
+    assert!(error.contains("`config.toml`") && error.contains("no regular file"), "{error}");
+}
+
+#[test]
+fn a_state_that_is_longer_than_the_memory_that_it_is_of_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(8, 100);
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
+    let most = bytes_of_largest_checkpoint(run.segment.layout(), None);
+    let mut state = std::fs::read(path.join("state.bin")).unwrap();
+    for (length, is_read) in [(most, true), (most + 1, false)] {
+        // What follows the state is not looked at.
+        state.resize(length as usize, 0);
+        std::fs::write(path.join("state.bin"), &state).unwrap();
+        change_manifest(&path, |manifest| {
+            let file = file_of(manifest, "state.bin");
+            (file["bytes"], file["crc32c"]) = (json!(length), json!(crc32c::crc32c(&state)));
+        });
+        let refusal = RunCheckpoint::open(&path).unwrap().learned().err().map(|error| error.to_string());
+        assert_eq!(refusal.is_none(), is_read, "{refusal:?}");
+        assert!(refusal.is_none_or(|refusal| refusal.contains(&format!("at most {most} are read"))));
+    }
 }
 
 #[test]

@@ -31,7 +31,8 @@ def load(
     """The policy in a run's folder or in a weights file.
 
     The environment is made only if the file does not say what the policy observes and does: it is old, or its
-    observations are bytes that are seen as floats.
+    observations are bytes that are seen as floats. If it is a module or file of Python, the file of weights has to lie in
+    its run's folder.
 
     `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. The last of a run under way
     are those of its newest checkpoint, once it has best ones. `seed` seeds actions that are drawn at random.
@@ -226,7 +227,8 @@ def evaluate(
 
     `policy` is a :class:`Policy`, a :class:`~shoal.Run` or the path of either. By default it plays in the environment
     that it was trained in, as its run evaluated it: with its best actions, or with drawn ones if the run has
-    `evaluator.greedy = false`. The id of that environment as `environment` means the same.
+    `evaluator.greedy = false`. The id of that environment as `environment` means the same, and is
+    needed for a module or file of Python that is named by a weights file outside its run's folder.
 
     `environment` may also be an environment of Gymnasium, or a class or function that makes one. This process steps it,
     with the policy's best actions. Its observations must be those that the policy was trained with: they are flattened
@@ -263,6 +265,8 @@ def evaluate(
     # A file has only one policy, so there is nothing to choose.
     if policy._source.is_dir():
         options += ["--weights", policy._weights]
+    elif environment is not None:
+        options.append(f"--environment={environment}")
     outcome = answer(PolicyError, "evaluate", str(policy._source), *options)
     # Of a run or a path the caller wants what is there now.
     if was_loaded and outcome["updates"] != policy.updates:

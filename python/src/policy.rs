@@ -55,7 +55,7 @@ impl Policy {
         let seed = seed_of(seed)?;
         let which = if last { Which::Last } else { Which::Best };
         let opened = py.detach(|| {
-            let saved = SavedPolicy::open(&path, which)?;
+            let saved = SavedPolicy::open(&path, which, None)?;
             let environment = ObservedEnvironment::of(&Catalogue::default(), &saved)?;
             let first = ActingPolicy::new(&Catalogue::default(), &saved, &environment.spec, seed, 0)?;
             Ok(Self { saved, environment, seed, idle: Mutex::new(vec![first]), made: AtomicUsize::new(1) })

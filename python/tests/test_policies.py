@@ -254,11 +254,27 @@ def test_a_policy_is_loaded_where_its_environment_is_not(folder):
     policy = shoal.load(moved)
     assert (policy.observation_shape, policy.observation_dtype, policy.stack, policy.actions) == ((2,), np.float32, 1, 2)
     with pytest.raises(shoal.PolicyError, match="no module task"):
-        shoal.evaluate(policy, episodes=1)
+        shoal.evaluate(policy, "python:task:Corridor", episodes=1)
     older = folder / "older.safetensors"
     older.write_bytes((folder / "moved/last.safetensors").read_bytes().replace(b'spaces\\"', b'unsaid\\"'))
-    with pytest.raises(shoal.PolicyError, match="older.safetensors does not say what .* no module task"):
+    with pytest.raises(shoal.PolicyError, match="older.safetensors does not say what .* code that a file of weights names"):
         shoal.load(older)
+
+
+def test_code_that_weights_alone_name_does_not_run_unless_the_user_names_it(folder):
+    (folder / "task.py").write_text(ENVIRONMENT)
+    run = shoal.train("python:task:Corridor", algorithm="dqn", run={"stop_env_steps": 500}, quiet=True)
+    alone = shutil.copy(run.folder / "weights/last.safetensors", folder / "alone.safetensors")
+    older = folder / "older.safetensors"
+    older.write_bytes((folder / "alone.safetensors").read_bytes().replace(b'spaces\\"', b'unsaid\\"'))
+    with (folder / "task.py").open("a") as task:
+        task.write("\nopen('touched', 'w').close()\n")
+    for refused in (lambda: shoal.load(older), lambda: shoal.evaluate(alone, episodes=1)):
+        with pytest.raises(shoal.PolicyError, match="--environment python:task:Corridor"):
+            refused()
+    assert not (folder / "touched").exists()
+    assert len(shoal.evaluate(alone, "python:task:Corridor", episodes=1).returns) == 1
+    assert (folder / "touched").exists()
 
 
 # Settings of algorithms.

@@ -25,6 +25,7 @@ use super::replay_file::{self, Filled, ReplayFile};
 use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
+use crate::readable_file::{open_file, read_bytes};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
@@ -43,7 +44,7 @@ const BEST: &str = "best.safetensors";
 const RECORD_WORDS: usize = 3;
 /// Largest manifest that is read.
 const MANIFEST_LIMIT_BYTES: u64 = 16 << 20;
-/// Largest state that is read.
+/// Largest state that is read, whatever the layout.
 const STATE_LIMIT_BYTES: usize = 64 << 30;
 
 /// What a checkpoint says of itself.
@@ -243,7 +244,10 @@ impl RunCheckpoint {
         let damaged = |problem: String| CheckpointError::Damaged { path: path.into(), problem };
         let manifest = Self::manifest_in(path)?;
         for FileEntry { name, bytes, crc32c } in manifest.files.iter().filter(|file| is_taken(&file.name)) {
-            let found = checksum(&path.join(name), crc32c.is_some()).map_err(|error| damaged(format!("`{name}`: {error}")))?;
+            if ![REPLAY, STATE, CONFIG, BEST].contains(&name.as_str()) {
+                return Err(damaged(format!("{name:?} is no file of a checkpoint")));
+            }
+            let found = checksum(&path.join(name), *bytes, crc32c.is_some()).map_err(|error| damaged(format!("`{name}`: {error}")))?;
             if found.0 != *bytes {
                 return Err(damaged(format!("`{name}` has {} bytes, and had {bytes}", found.0)));
             }
@@ -374,12 +378,13 @@ impl RunCheckpoint {
 
     /// Everything but rows and frames.
     fn state(&self) -> Result<SegmentState, CheckpointError> {
+        let damaged = |problem: String| CheckpointError::Damaged { path: self.path.clone(), problem };
+        let layout = Layout::new(self.manifest.layout).map_err(|error| damaged(error.to_string()))?;
         let path = self.path.join(STATE);
-        let bytes = fs::read(&path).map_err(|source| CheckpointError::Read { path, source })?;
+        let bytes = read_bytes(&path, bytes_of(&layout, None)).map_err(|source| CheckpointError::Read { path, source })?;
         let limited = bincode::config::legacy().with_limit::<STATE_LIMIT_BYTES>();
         let decoded = bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, limited);
-        let damaged = |error| CheckpointError::Damaged { path: self.path.clone(), problem: format!("`{STATE}` cannot be read ({error})") };
-        decoded.map(|(state, _)| state).map_err(damaged)
+        decoded.map(|(state, _)| state).map_err(|error| damaged(format!("`{STATE}` cannot be read ({error})")))
     }
 
     /// Make the best weights of that moment those at `path`, if there were any then; else there are none.
@@ -437,13 +442,14 @@ fn check_fits(state: &SegmentState, segment: &Segment, path: &Path) -> Result<()
     if state.fits(segment) { Ok(()) } else { Err(CheckpointError::Damaged { path: path.into(), problem: problem() }) }
 }
 
-/// Length of a file and, if `summed`, its CRC-32C.
-fn checksum(path: &Path, summed: bool) -> io::Result<(u64, u32)> {
-    let file = File::open(path)?;
-    if !summed {
-        return Ok((file.metadata()?.len(), 0));
+/// Length of a file and, if that is `bytes` and it is `summed`, its CRC-32C.
+fn checksum(path: &Path, bytes: u64, summed: bool) -> io::Result<(u64, u32)> {
+    let file = open_file(path)?;
+    let found = file.metadata()?.len();
+    if !summed || found != bytes {
+        return Ok((found, 0));
     }
     let mut sum = Summed::new(io::sink());
-    io::copy(&mut BufReader::with_capacity(1 << 20, file), &mut sum)?;
+    io::copy(&mut BufReader::with_capacity(1 << 20, file.take(bytes)), &mut sum)?;
     Ok((sum.bytes(), sum.sum()))
 }

@@ -3,15 +3,18 @@
 //! Read while the run goes on, after the rows: each part is whole, and together they are no more out of step than what a kill leaves.
 //! A process that starts on them is a replacement like any other, so nothing of a role's own has to be kept.
 
-use std::io;
+use std::marker::PhantomData;
+use std::{fmt, io};
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CheckpointError;
 use crate::replay::{Counts, ReplayView, Restoring, Schema};
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
 use crate::segment::float_board::{FloatBoard, NOTES};
+use crate::segment::layout::MAX_PROCESSES;
 use crate::segment::processes::{ProcessSlot, Role};
 use crate::sync::Ordering;
 
@@ -26,11 +29,14 @@ pub(super) struct SegmentState {
     pub updates: u64,
     /// Of what was sampled, what the rate limiter does not count.
     samples_beyond: u64,
+    #[serde(deserialize_with = "at_most_processes")]
     processes: Vec<SavedProcess>,
     parameters: Option<SavedBoard>,
     /// Of all learners, or of each half.
+    #[serde(deserialize_with = "at_most_processes")]
     learners: Vec<Option<SavedBoard>>,
     /// Of each staging process.
+    #[serde(deserialize_with = "at_most_processes")]
     statistics: Vec<Option<SavedBoard>>,
     settled_statistics: Option<SavedBoard>,
 }
@@ -220,5 +226,56 @@ impl SavedProcess {
         let generation = incarnation.filter(|_| role == Role::Synchronous).unwrap_or(slot.generation());
         let (restarts, counters) = (slot.restarts(), slot.counters().all());
         (generation > 0).then(|| Self { slot: slot.index(), role, number, generation, restarts, counters })
+    }
+}
+
+/// A list of no more entries than a run has processes: an absent board is one byte in the file, and many in memory.
+fn at_most_processes<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct Entries<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(formatter, "at most {MAX_PROCESSES} entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = sequence.next_element()? {
+                if entries.len() == MAX_PROCESSES {
+                    return Err(A::Error::invalid_length(entries.len() + 1, &self));
+                }
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+
+    deserializer.deserialize_seq(Entries(PhantomData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_entries_are_read_than_a_run_has_processes() {
+        let reads = |entries: usize| {
+            let state = SegmentState {
+                counts: Counts { largest_priority: 1, claimed: 0, inserted: 0, sampled: 0, frames: 0 },
+                env_steps: 0,
+                updates: 0,
+                samples_beyond: 0,
+                processes: Vec::new(),
+                parameters: None,
+                learners: Vec::new(),
+                statistics: vec![None; entries],
+                settled_statistics: None,
+            };
+            let bytes = bincode::serde::encode_to_vec(&state, bincode::config::legacy()).unwrap();
+            bincode::serde::decode_from_slice::<SegmentState, _>(&bytes, bincode::config::legacy()).is_ok_and(|(read, _)| read == state)
+        };
+        assert!(reads(MAX_PROCESSES) && !reads(MAX_PROCESSES + 1));
     }
 }

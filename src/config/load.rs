@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -18,6 +20,9 @@ use super::own::OWN;
 use super::place::Place;
 use super::rules::RULES;
 use super::schema::Config;
+
+/// Largest file that is read.
+const LIMIT_BYTES: u64 = 1 << 20;
 
 /// A checked configuration and where it came from.
 #[derive(Debug, Clone)]
@@ -54,6 +59,16 @@ struct Places {
     tables: BTreeMap<String, Place>,
 }
 
+/// The text of the file at `path`, which may be a pipe.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read_bytes = File::open(path)?.take(LIMIT_BYTES + 1).read_to_string(&mut text)?;
+    if read_bytes as u64 > LIMIT_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {LIMIT_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
 impl Config {
     /// Reads the file at `path` and applies `overrides`, which win: `learner.batch_size=512`.
     ///
@@ -61,7 +76,7 @@ impl Config {
     /// Everything that is wrong with either, sorted by place.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Loaded, ConfigErrors> {
         let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match read(path) {
             Ok(text) => Self::parse(&text, &file, overrides),
             Err(error) => Err(ConfigError::new(Place::File { file }, "", Problem::Unreadable(error.to_string())).into()),
         }
@@ -314,6 +329,13 @@ mod tests {
     fn load(overrides: &[&str]) -> Loaded {
         let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
         Config::parse(TEXT, "preset.toml", &overrides).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_a_limit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), TEXT.to_owned() + &"\n".repeat(1 << 20)).unwrap();
+        assert!(Config::load(file.path(), &[]).unwrap_err().to_string().contains("more than 1048576 bytes"));
     }
 
     #[test]

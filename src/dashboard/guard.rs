@@ -40,7 +40,8 @@ impl Token {
 pub(super) async fn guard(State(token): State<Token>, request: Request, next: Next) -> Response {
     let refusal = refusal(&token, &request);
     let mut response = match refusal {
-        Some(status) => status.into_response(),
+        // Whoever is refused does not keep the connection: there are few.
+        Some(status) => (status, [(header::CONNECTION, "close")]).into_response(),
         None => next.run(request).await,
     };
     let headers: [(HeaderName, &'static str); 4] = [

@@ -16,6 +16,7 @@ mod picture;
 mod runs;
 mod tail;
 mod video;
+mod visitors;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -28,6 +29,7 @@ pub use error::DashboardError;
 
 use self::guard::Token;
 use self::runs::Runs;
+use self::visitors::Visitors;
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 use crate::segment::system;
@@ -91,7 +93,7 @@ impl Dashboard {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
             // Open pages hold their connections, so a graceful end that waits for them would never come.
             tokio::select! {
-                served = axum::serve(listener, answers::router(token, runs)).into_future() => served.map_err(failed),
+                served = axum::serve(Visitors::of(listener), answers::router(token, runs)).into_future() => served.map_err(failed),
                 () = stopped() => Ok(()),
             }
         })

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::video;
 use super::{DashboardError, locked};
 use crate::inspector;
+use crate::readable_file::read_text;
 use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
@@ -21,6 +22,9 @@ use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, is_of_seeds, json
 /// The metrics that the table of all runs shows. Every page gets them of every run, every few seconds.
 const LISTED: [&str; 8] =
     ["env_steps", "updates", "learned", "training_s", "wall_s", "train_return_mean", "eval_return_mean", "best_eval_return"];
+
+/// Largest configuration of a run that is read.
+const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -176,7 +180,8 @@ impl Runs {
 
     fn read_card(&self, folder: &RunFolder) -> Option<Card> {
         let record = folder.record().ok()?;
-        let config: toml::Table = fs::read_to_string(folder.config()).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let config: toml::Table =
+            read_text(&folder.config(), CONFIG_LIMIT_BYTES).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
         let key = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key));
         let text = |table: &str, name: &str| key(table, name).and_then(toml::Value::as_str).map(str::to_owned);
         let summary = record.finished.as_ref().map(|finished| &finished.summary);
@@ -241,7 +246,7 @@ fn folders_in(place: &Path) -> Vec<PathBuf> {
 /// memory, and is another run.
 fn is_kept(folder: &RunFolder) -> bool {
     let kept = || {
-        let segment = Segment::attach_read_only(&fs::read_to_string(folder.kept_segment()).ok()?).ok()?;
+        let segment = Segment::attach_read_only(&folder.kept_segment_name().ok()?).ok()?;
         let is_copy = folder.is_copy_of(&segment.description().ok()?.run_folder);
         Some(inspector::is_kept(&segment) && !is_copy)
     };
@@ -370,6 +375,21 @@ mod tests {
             (Some(sentence.to_owned()), Some(1.5), Some(0.25), None)
         );
         assert_eq!(told(json!({"bottleneck": {"bottleneck": "of another version"}})), (None, None, None, None));
+    }
+
+    #[test]
+    fn a_pipe_or_an_endless_file_in_the_folder_of_a_run_keeps_nobody_from_the_others() {
+        let place = tempfile::tempdir().unwrap();
+        let [piped, long] = ["piped", "long"].map(|name| RunFolder::create(place.path(), name, CONFIG).unwrap());
+        let segment = piped.kept_segment();
+        fs::create_dir(segment.parent().unwrap()).unwrap();
+        nix::unistd::mkfifo(&segment, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let record = fs::read_to_string(long.record_path()).unwrap();
+        fs::write(long.record_path(), record + &" ".repeat(17 << 20)).unwrap();
+        let mut runs = Runs::new(registry_in(place.path()));
+        runs.add_root(place.path());
+        let shown: Vec<_> = runs.cards().into_iter().map(|card| (card.id, card.state)).collect();
+        assert_eq!(shown, [(piped.id().to_owned(), State::Unannounced)]);
     }
 
     #[test]

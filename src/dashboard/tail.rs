@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use crate::telemetry::open_file;
+use crate::readable_file::open_file;
 
 /// Bytes that one look reads at most.
 const MOST_BYTES: u64 = 8 << 20;
@@ -27,7 +27,7 @@ impl Tail {
     }
 
     fn gained(&mut self) -> Option<String> {
-        let mut file = open_file(&self.path)?;
+        let mut file = open_file(&self.path).ok()?;
         let length_bytes = file.metadata().ok()?.len();
         if length_bytes < self.read_bytes {
             self.read_bytes = 0;

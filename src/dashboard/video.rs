@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use http_range_header::parse_range_header;
 
 use crate::config::schema::VideoFormat;
-use crate::telemetry::{RunFolder, Video, open_file, videos_in};
+use crate::readable_file::open_file;
+use crate::telemetry::{RunFolder, Video, videos_in};
 
 /// Bytes of a video that are read at most: far more than any has.
 const LARGEST_BYTES: u64 = 256 << 20;
@@ -31,7 +32,7 @@ fn media_type(format: VideoFormat) -> &'static str {
 pub(super) fn answer(folder: &RunFolder, wanted: &str, headers: &HeaderMap) -> Option<Response> {
     let Video { name, format, .. } = videos_in(&folder.videos()).into_iter().find(|video| video.name == wanted)?;
     let mut video = Vec::new();
-    open_file(&folder.videos().join(name))?.take(LARGEST_BYTES).read_to_end(&mut video).ok()?;
+    open_file(&folder.videos().join(name)).ok()?.take(LARGEST_BYTES).read_to_end(&mut video).ok()?;
     let described = [(header::CONTENT_TYPE, media_type(format)), (header::ACCEPT_RANGES, "bytes")];
     // A range in another unit is answered with the whole video.
     let in_bytes = |range: &&str| range.starts_with("bytes=");

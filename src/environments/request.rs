@@ -64,6 +64,11 @@ impl EnvironmentRequest {
         }
     }
 
+    /// Whether the id names code, a module or a file of Python, which runs when the environment is made.
+    pub fn names_code(&self) -> bool {
+        self.id.starts_with("python:") || self.id.strip_prefix("gymnasium:").is_some_and(|task| task.contains(':'))
+    }
+
     /// The same request with the arguments `others`, a JSON object, instead of those of the same names, and beside the rest.
     ///
     /// # Errors
@@ -101,6 +106,13 @@ mod tests {
         assert_eq!(refusal(" {} "), "");
         assert!(refusal("[1]").contains("no JSON object"), "{}", refusal("[1]"));
         assert!(refusal("{\"gravity\": 1}").contains("takes no keyword arguments"), "{}", refusal("{\"gravity\": 1}"));
+    }
+
+    #[test]
+    fn an_id_names_code_where_it_has_a_module_or_a_file() {
+        let names_code = |id: &&str| EnvironmentRequest::new(*id).names_code();
+        assert!(["python:task:Task", "python:/x/task.py:Task", "gymnasium:tasks:Task-v0", "gymnasium:x.py:Task-v0"].iter().all(names_code));
+        assert!(!["CartPole-v1", "gymnasium:CartPole-v1", "gymnasium:ALE/Pong-v5", "atari:Pong-v5"].iter().any(names_code));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::Rates;
-use super::printable::{harmless, printable};
+use super::printable::printable;
 use super::words::{line, per_second, speed_with_gpus};
 use crate::checkpoint::{Checkpoints, PolicyWeights};
 use crate::config::Config;
-use crate::readable::score;
+use crate::readable::{harmless, score};
 use crate::shell::word;
 use crate::telemetry::{RunFolder, TelemetryError, jsonl};
 

@@ -29,7 +29,6 @@ pub use histogram::{Bin, Histogram};
 pub use live::{Ending, watch};
 pub use live_view::{History, draw};
 pub use metrics::MetricReport;
-pub use printable::harmless;
 pub use processes::{ProcessReport, TimeShares};
 pub use rates::{Look, Rates};
 pub use replay::{ReplayReport, StagingReport};

@@ -1,7 +1,6 @@
-//! Strings from a segment or a run's folder, made harmless.
-//!
-//! A hostile run could name itself with escape codes that rewrite the terminal. Strings in reports and errors have
-//! none.
+//! Strings from a segment or a run's folder, made harmless and cut to a sane length.
+
+use crate::readable::spell_out;
 
 /// Characters of a string that are kept.
 const LIMIT_CHARACTERS: usize = 400;
@@ -28,24 +27,6 @@ fn cut(text: &str, limit_characters: usize) -> String {
     kept
 }
 
-/// The lines of the text, whole, with all other control and direction characters spelled out.
-pub fn harmless(text: &str) -> String {
-    let mut kept = String::new();
-    for character in text.chars() {
-        if character == '\n' { kept.push(character) } else { spell_out(character, &mut kept) }
-    }
-    kept
-}
-
-fn spell_out(character: char, text: &mut String) {
-    let turns_direction = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if character.is_control() || turns_direction {
-        text.extend(character.escape_default());
-    } else {
-        text.push(character);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,9 +36,5 @@ mod tests {
         assert_eq!(printable("CartPole-v1 ü"), "CartPole-v1 ü");
         assert_eq!(printable("a\x1b[2Jb\nc\u{9b}d\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{9b}d\\u{202e}");
         assert_eq!(printable(&"x".repeat(10_000)).chars().count(), LIMIT_CHARACTERS + 1);
-        assert_eq!(
-            harmless(&format!("two\nlines\u{1b}[2J{}", "x".repeat(10_000))),
-            format!("two\nlines\\u{{1b}}[2J{}", "x".repeat(10_000))
-        );
     }
 }

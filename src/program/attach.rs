@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
 use crate::catalogue::Catalogue;
-use crate::inspector::harmless;
+use crate::readable::harmless;
 use crate::rendezvous::{RegisteredRun, Registry};
 use crate::roles::attached;
 use crate::run_name::RunName;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::inspector::harmless;
+use crate::readable::harmless;
 use crate::segment::system;
 
 /// Exit code of a program.

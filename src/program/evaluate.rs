@@ -32,6 +32,10 @@ pub(crate) struct Evaluate {
     /// its newest checkpoint, once the run has best weights [default: best].
     #[arg(long, value_enum)]
     weights: Option<Weights>,
+    /// The environment to play a weights file in. Where the file is not in its run's folder, code that the id of its
+    /// environment names, a Python module or file, runs only if you name it here.
+    #[arg(long, value_name = "ID")]
+    environment: Option<String>,
     /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features
     /// mp4`. Native environments, games of the Atari 2600, and Python environments that render can be shown.
     #[arg(long, value_name = "FILE")]
@@ -57,11 +61,16 @@ impl Evaluate {
             let file = self.path.display();
             bail!("--weights chooses among the weights of a run, and {file} is a file; leave --weights out, or name the folder of the run");
         }
+        if self.environment.is_some() && self.path.is_dir() {
+            let folder = self.path.display();
+            bail!("--environment is for a file of weights, and {folder} is a folder, whose run has its own; leave --environment out");
+        }
         let which = match self.weights {
             None | Some(Weights::Best) => Which::Best,
             Some(Weights::Last) => Which::Last,
         };
-        player::become_ready(&self.path)?;
+        let named = self.environment.as_deref();
+        player::become_ready(&self.path, named)?;
         let output = KeptOutput::keep()?;
         if self.video.is_some() {
             // A signal would leave half a video behind, so the first one only asks for the end. The second one ends
@@ -69,7 +78,7 @@ impl Evaluate {
             system::handle_first_stop_signals()?;
         }
         let video = self.video.as_deref().map(|path| RecordVideo::prepare(path, self.video_speed)).transpose()?;
-        let played = player::play(catalogue, &self.path, which, self.episodes, self.seed, video.as_ref());
+        let played = player::play(catalogue, &self.path, which, named, self.episodes, self.seed, video.as_ref());
         python::end_helpers();
         match played {
             Err(PlayError::Interrupted { signal }) => Ok(RunOutcome::Interrupted { signal }.exit_code()),

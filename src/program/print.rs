@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
+use crate::readable::harmless;
+
 /// Prints `value` for people, or as JSON.
 pub(crate) fn print(value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
     write(&mut io::stdout(), value, json)
@@ -14,7 +16,7 @@ pub(crate) fn print_text(text: &str) -> Result<(), anyhow::Error> {
 }
 
 fn write(output: &mut impl Write, value: &(impl std::fmt::Display + serde::Serialize), json: bool) -> Result<(), anyhow::Error> {
-    write_text(output, &if json { serde_json::to_string_pretty(value)? } else { value.to_string() })
+    write_text(output, &if json { serde_json::to_string_pretty(value)? } else { harmless(&value.to_string()) })
 }
 
 fn write_text(output: &mut impl Write, text: &str) -> Result<(), anyhow::Error> {

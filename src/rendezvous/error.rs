@@ -14,7 +14,7 @@ use crate::shell::word;
 #[non_exhaustive]
 pub enum RendezvousError {
     /// The registry is not safe to use.
-    #[error("the registry of runs {folder} is {problem}; remove it, or set XDG_RUNTIME_DIR to a folder of your own")]
+    #[error("the registry of runs {folder} is {problem}; set XDG_RUNTIME_DIR to a folder of your own, or remove this one if it is yours")]
     UnsafeFolder {
         /// The registry.
         folder: PathBuf,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::output::{Output, without_waiting};
 use super::progress_line::Look;
+use crate::readable::harmless;
 
 /// Lines are dropped, and counted, while more than this waits for a reader.
 const BACKLOG_LIMIT_BYTES: usize = 64 << 10;
@@ -101,10 +102,11 @@ impl Console {
     }
 
     /// Prints text above the live line. Each line is whole, and nothing waits: lines for which a stuck reader leaves no
-    /// room are dropped and counted.
+    /// room are dropped and counted. Control characters are spelled out: the words may be those of a stranger's checkpoint.
     pub fn print(&self, text: &str) {
+        let text = harmless(text);
         if !self.is_owner() {
-            return self.print_from_child(text);
+            return self.print_from_child(&text);
         }
         let mut state = self.state();
         state.output.pump(Duration::ZERO);

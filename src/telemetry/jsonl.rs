@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
-use super::readable_file::open_file;
 use super::{EvaluatedWeights, Evaluation, TelemetryError};
+use crate::readable_file::open_file;
 
 /// More bytes than any line has.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;
@@ -51,7 +51,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> impl Iterator<Item = T> + use<T
 /// The last whole object in a file, however long the file is. `None` if the file cannot be read or has no such object
 /// in its last `LONGEST_LINE_BYTES`.
 pub fn last<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let mut file = open_file(path)?;
+    let mut file = open_file(path).ok()?;
     let length_bytes = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length_bytes.saturating_sub(LONGEST_LINE_BYTES))).ok()?;
     let mut end = Vec::new();

@@ -26,7 +26,6 @@ pub mod event_file;
 mod folders; // of all runs
 pub mod hyper_parameters;
 pub mod jsonl;
-mod readable_file; // opened without waiting for anybody
 mod run_folder;
 mod run_record; // run.json
 mod sinks; // everything that records a run, behind one object
@@ -57,7 +56,6 @@ pub(crate) use invocation::Invocation;
 pub use progress::Progress;
 pub use progress_line::{Look, live_line, plain_line};
 pub use reached::Reached;
-pub(crate) use readable_file::open_file;
 pub use remembered::Remembered;
 pub use run_folder::{CHARTS, FolderSettings, RunFolder};
 pub use run_record::{Finished, RunRecord};

@@ -17,12 +17,15 @@ use super::folders::{LATEST, claim_id, point_latest};
 use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::{event_file_path, second_of_another};
 use crate::machine::cores;
+use crate::readable_file::read_text;
 
 /// The folder of the event files for TensorBoard, in the folder of all runs.
 pub const CHARTS: &str = "tensorboard";
 pub(super) const CONFIG: &str = "config.toml";
 pub(super) const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
+/// Longest file with the name of a segment that is read.
+const NAME_LIMIT_BYTES: u64 = 4_096;
 
 /// An existing run folder.
 #[derive(Debug, Clone)]
@@ -330,6 +333,14 @@ impl RunFolder {
     /// The file with the name of the segment in which a run is kept: `kept/segment`.
     pub fn kept_segment(&self) -> PathBuf {
         self.kept().join("segment")
+    }
+
+    /// The name in that file.
+    ///
+    /// # Errors
+    /// There is no such file, or it is none that holds a name.
+    pub(crate) fn kept_segment_name(&self) -> io::Result<String> {
+        read_text(&self.kept_segment(), NAME_LIMIT_BYTES)
     }
 
     /// Removes [`Self::kept`], once the run goes on or is no longer in memory.

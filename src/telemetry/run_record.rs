@@ -14,8 +14,12 @@ use super::reached::Reached;
 use super::stop_reason::{GAVE_UP, TERMINATED};
 use crate::machine::cores;
 use crate::machine::software::VERSION;
+use crate::readable_file::read_bytes;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, object, segment_name_prefix};
+
+/// Largest record that is read.
+const LIMIT_BYTES: u64 = 16 << 20;
 
 /// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,7 +138,7 @@ fn machine_cores() -> Option<usize> {
 }
 
 pub(super) fn read(path: &Path) -> Result<RunRecord, TelemetryError> {
-    let text = fs::read(path).map_err(TelemetryError::file("read", path))?;
+    let text = read_bytes(path, LIMIT_BYTES).map_err(TelemetryError::file("read", path))?;
     serde_json::from_slice(&text).map_err(|source| TelemetryError::Record { path: path.to_path_buf(), source })
 }
 

@@ -26,6 +26,7 @@ use super::summary::Summary;
 use super::tensorboard::TensorBoard;
 use super::{Console, Evaluation, Progress, Remembered, RunFolder, Snapshot, TelemetryError};
 use crate::config::Config;
+use crate::readable::harmless;
 
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -310,7 +311,7 @@ pub fn note(folder: &RunFolder, text: &str) -> Result<(), TelemetryError> {
 }
 
 fn log_line(text: &str) -> String {
-    format!("{:.3} {text}\n", Timestamp::now())
+    format!("{:.3} {}\n", Timestamp::now(), harmless(text))
 }
 
 /// A file that may fail for a while.

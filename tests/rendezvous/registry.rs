@@ -13,7 +13,7 @@ fn refused(folder: PathBuf) -> String {
     let error = Registry::open_at(folder.clone()).expect_err("an unsafe folder was accepted");
     assert!(matches!(error, RendezvousError::UnsafeFolder { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains(folder.to_str().unwrap()) && text.contains("XDG_RUNTIME_DIR"), "{text}");
+    assert!(text.contains(folder.to_str().unwrap()) && text.contains("XDG_RUNTIME_DIR") && text.contains("if it is yours"), "{text}");
     text
 }
 

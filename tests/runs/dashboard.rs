@@ -60,6 +60,7 @@ fn only_who_knows_the_link_and_comes_from_this_machine_is_answered() {
         let answer = dashboard.ask(method, path, &headers);
         assert_eq!((answer.status, &*answer.body), (status, ""), "{who}");
     }
+    assert!(dashboard.until_closed("/").starts_with("HTTP/1.1 404"), "a stranger's connection does not stay");
     for path in [
         "../",
         "%2e%2e/%2e%2e/etc/passwd",

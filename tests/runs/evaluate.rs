@@ -9,7 +9,8 @@ use std::process::Stdio;
 
 use assert_cmd::Command;
 use serde_json::Value;
-use shoal::checkpoint::RunCheckpoint;
+use shoal::checkpoint::{PolicyWeights, RunCheckpoint, WeightsMetadata};
+use shoal::networks::{Head, NetworkSpec};
 
 use crate::support::programs::{self, Supervised, said, start, start_preset, told, under};
 
@@ -53,6 +54,27 @@ fn weights_are_played_as_their_run_evaluated_them_even_if_their_file_is_named() 
     std::fs::rename(run.run_folder().canonicalize().unwrap(), &nameless).unwrap();
     let (success, out, error) = evaluate_in(&nameless, &[".", "--json", "--weights", "last", "--episodes", "1"]);
     assert!(success && out.contains("/weights/last.safetensors\""), "{out}{error}");
+}
+
+#[test]
+fn code_that_weights_alone_name_does_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = folder.path().join("task.py");
+    std::fs::write(&task, "open('touched', 'w').close()\n").unwrap();
+    let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
+    for id in [format!("python:{}:Task", task.display()), "python:task:Task".into(), "gymnasium:task:Task-v0".into()] {
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: id.clone(), ..WeightsMetadata::default() };
+        let weights = PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata);
+        weights.save(&folder.path().join("some.safetensors")).unwrap();
+        let (success, out, error) = evaluate_in(folder.path(), &["some.safetensors"]);
+        assert!(!success && out.is_empty() && error.contains("does not lie in its run's folder"), "{id}: {out}{error}");
+        assert!(error.contains(&format!("`--environment {id}`")) && !folder.path().join("touched").exists(), "{error}");
+    }
+    // Another environment may be named, and a folder has its own.
+    let (success, out, error) = evaluate_in(folder.path(), &["some.safetensors", "--environment", "CartPole-v1", "--episodes", "2"]);
+    assert!(success && out.contains("dqn on CartPole-v1"), "{out}{error}");
+    let (success, _, error) = evaluate_in(folder.path(), &[".", "--environment", "CartPole-v1"]);
+    assert!(!success && error.contains("leave --environment out"), "{error}");
 }
 
 #[test]

@@ -48,6 +48,27 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_begins_anothe
 }
 
 #[test]
+fn the_same_command_passes_over_newer_runs_of_other_users() {
+    if !nix::unistd::geteuid().is_root() {
+        return skipped::because("only root may give a folder to another user");
+    }
+    let mut run = start(&AUTO);
+    run.wait_for_log("checkpoint 000001");
+    run.kill();
+    let own = run.run_folder().canonicalize().unwrap();
+    let name = own.file_name().unwrap().to_str().unwrap();
+    let others = own.with_file_name(format!("2999{}", &name[4..]));
+    assert!(std::process::Command::new("cp").arg("-a").args([&own, &others]).status().unwrap().success());
+    std::os::unix::fs::chown(&others, Some(65_534), None).unwrap();
+    let check = || said(&programs::command(run.folder.path(), &[programs::SMALL, &AUTO].concat()).arg("--check").output().unwrap());
+    let plan = check();
+    assert!(plan.contains("is of user 65534") && plan.contains("goes on from checkpoint") && plan.contains(name), "{plan}");
+    std::os::unix::fs::chown(&own, Some(65_534), None).unwrap();
+    let plan = check();
+    assert!(plan.contains("is of user 65534") && plan.contains("a new one begins"), "{plan}");
+}
+
+#[test]
 fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores() {
     if cores::usable_now() < 2 {
         return skipped::because("with a single core there is none to lose");

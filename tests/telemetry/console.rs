@@ -143,6 +143,19 @@ fn a_full_pipe_does_not_stop_the_writer_and_the_lines_lost_are_counted() {
 }
 
 #[test]
+fn nothing_that_is_printed_steers_the_terminal() {
+    let root = tempdir().unwrap();
+    let (reader, console) = piped_console();
+    let mut sinks = sinks_in(root.path(), console);
+    sinks.event("starts from a\u{1b}]0;x\u{7}\u{1b}[2J\nb");
+    drop(sinks);
+    let log = root.path().join("latest/run.log");
+    for text in [all_of(reader), std::fs::read_to_string(log).unwrap()] {
+        assert!(text.contains("starts from a\\u{1b}]0;x\\u{7}\\u{1b}[2J\nb\n") && !text.contains('\u{1b}'), "{text:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_does_not_matter() {
     let (reader, console) = piped_console();
     drop(reader);

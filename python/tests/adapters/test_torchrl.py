@@ -221,6 +221,31 @@ def test_the_state_of_a_sampler_is_loaded_into_one_of_the_same_capacity():
         ShoalSampler(10, ALPHA, BETA).load_state_dict(buffer.sampler.state_dict())
 
 
+@pytest.mark.parametrize("seed", [None, 1])
+def test_what_was_saved_of_a_sampler_is_read_and_never_run(seed, tmp_path):
+    sampler, again = (ShoalSampler(20, ALPHA, BETA, seed=seed) for _ in range(2))
+    sampler.update_priority(torch.arange(12), torch.linspace(0.0, 3.0, 12))
+    torch.save(sampler.state_dict(), tmp_path / "state.pt")
+    again.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    np.testing.assert_allclose(again.priorities.values(), sampler.priorities.values(), atol=2e-6)
+
+    class Touches:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "touched"), "w"))
+
+    sampler.dumps(tmp_path / "saved")
+    again.loads(tmp_path / "saved")
+    for file in (tmp_path / "saved").iterdir():
+        file.write_bytes(pickle.dumps(Touches()))
+    with pytest.raises(ValueError):
+        again.loads(tmp_path / "saved")
+    items = np.array([Touches()], dtype=object)
+    np.savez(tmp_path / "saved/sampler.npz", capacity=20, items=items, errors=np.ones(1), beta=0.4)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        again.loads(tmp_path / "saved")
+    assert not (tmp_path / "touched").exists()
+
+
 def test_storages_of_two_dimensions_are_drawn_from():
     buffer = with_sampler(24, ndim=2)
     data = torch.stack([transitions(range(10 * row, 10 * row + 6)) for row in range(4)])

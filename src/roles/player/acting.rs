@@ -4,6 +4,7 @@ use rand::SeedableRng;
 use thiserror::Error;
 
 use super::super::environments;
+use super::saved::check_code;
 use super::{PlayError, SavedPolicy};
 use crate::algorithms::{ActionBatch, Policy, Random};
 use crate::catalogue::Catalogue;
@@ -51,13 +52,14 @@ impl ObservedEnvironment {
     /// a process of its own, which takes a while.
     ///
     /// # Errors
-    /// The environment would have to be examined, and is not in `catalogue` or cannot be.
+    /// The environment would have to be examined, and is not in `catalogue`, cannot be, or is code that the weights alone name.
     pub fn of(catalogue: &Catalogue, saved: &SavedPolicy) -> Result<Self, PlayError> {
         let PolicyWeights { spec: network, metadata, .. } = &saved.weights;
         if let Some(spaces) = metadata.spaces.as_ref().filter(|spaces| spaces.fit(network)) {
             return Ok(Self { spec: spec_of(&metadata.environment, spaces), frames: spaces.frames });
         }
-        let examined = catalogue.environments().examine(&environments::evaluation_request(&saved.config)?);
+        let request = environments::evaluation_request(&saved.config)?;
+        let examined = check_code(&saved.config, saved.may_run_code).and_then(|()| catalogue.environments().examine(&request));
         let examined = examined.map_err(|source| PlayError::Unsaid { path: saved.path.clone(), source })?;
         let options = environments::observation_options(catalogue, &saved.config);
         let spec = options.spec(&examined.spec)?;
@@ -162,7 +164,7 @@ mod tests {
         let weights = PolicyWeights { parameters: spec.initialise(1), spec, metadata };
         let mut config = Config::for_environment(environment);
         (config.network.hidden, config.network.dueling) = (vec![8], false);
-        SavedPolicy { path: "policy.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config }
+        SavedPolicy { path: "policy.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config, may_run_code: true }
     }
 
     #[test]

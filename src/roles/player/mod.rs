@@ -98,17 +98,21 @@ impl fmt::Display for PlayedPolicy {
     }
 }
 
-/// Let this process step the environment of the policy at `path`; may start the program anew, as
-/// [`environments::become_ready`] does.
+/// Let this process step the environment of the policy at `path`, or the one that the user has `named` for a file of weights; may start
+/// the program anew, as [`environments::become_ready`] does.
 ///
 /// # Errors
-/// There is no policy at `path`, the configuration of its run cannot be read, or there is no Python that fits.
-pub fn become_ready(path: &Path) -> Result<(), PlayError> {
-    Ok(environments::become_ready(&saved::config_at(path)?)?)
+/// There is no policy at `path`, the configuration of its run cannot be read, its environment is code that the weights alone name, or there
+/// is no Python that fits.
+pub fn become_ready(path: &Path, named: Option<&str>) -> Result<(), PlayError> {
+    let (config, may_run_code) = saved::config_at(path, named)?;
+    saved::check_code(&config, may_run_code)?;
+    Ok(environments::become_ready(&config)?)
 }
 
-/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`. A `video`
-/// of the first one changes none of them, and is left to be finished: returns are told even if that fails.
+/// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`, or the
+/// environment that the user has `named` for the file. A `video` of the first one changes none of them, and is left to be finished: returns
+/// are told even if that fails.
 ///
 /// # Errors
 /// What cannot be played, and [`PlayError::Interrupted`] at a stop signal, where those are handled.
@@ -116,11 +120,13 @@ pub fn play(
     catalogue: &Catalogue,
     path: &Path,
     which: Which,
+    named: Option<&str>,
     episodes: usize,
     seed: u64,
     video: Option<&RecordVideo>,
 ) -> Result<PlayedPolicy, PlayError> {
-    let saved = SavedPolicy::open(path, which)?;
+    let saved = SavedPolicy::open(path, which, named)?;
+    saved::check_code(&saved.config, saved.may_run_code)?;
     let episodes = episodes.max(1);
     let count = episodes.min(saved.config.evaluator.environments);
     let make = |index: usize| {
@@ -145,7 +151,7 @@ pub fn play(
         weights: saved.path.display().to_string(),
         checkpoint: saved.checkpoint,
         instead_of_best: saved.instead_of_best,
-        environment: metadata.environment,
+        environment: saved.config.environment.id,
         algorithm: metadata.algorithm,
         updates: metadata.updates,
         environment_steps: metadata.environment_steps,

@@ -1,5 +1,6 @@
 //! A saved policy and the configuration of its run: what is needed to act as it did.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -9,11 +10,10 @@ use crate::algorithms::{self, LATENT, VALUE};
 use crate::checkpoint::{Checkpoints, PolicyWeights, RunCheckpoint};
 use crate::config::schema::AutoEncoderConfig;
 use crate::config::{Config, Key, Rows};
+use crate::environments::EnvironmentError;
 use crate::networks::NetworkSpec;
+use crate::shell::word;
 use crate::telemetry::RunFolder;
-
-/// The most folders of a run that one of its files of weights lies in, the run's own among them.
-const MOST_FOLDERS: usize = 3;
 
 /// Which weights of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,20 +38,22 @@ pub struct SavedPolicy {
     /// The configuration of the run in whose folder the weights lie, or else the defaults of their environment, with the network that was
     /// saved. For an algorithm of a program's own, the network is as the run's configuration has it.
     pub config: Config,
+    /// Whether the code may run that the id of the environment names: where the weights alone name it, only if the user does so too.
+    pub may_run_code: bool,
 }
 
 impl SavedPolicy {
-    /// The policy at `path`, a run folder or a weights file.
+    /// The policy at `path`, a run folder or a weights file; that of a file in the environment that the user has `named`, if any.
     ///
     /// # Errors
     /// There is neither at `path`, or it is damaged.
-    pub fn open(path: &Path, which: Which) -> Result<Self, PlayError> {
-        let Some(folder) = folder_at(path)? else { return Self::in_file(path.to_owned(), path) };
+    pub fn open(path: &Path, which: Which, named: Option<&str>) -> Result<Self, PlayError> {
+        let Some(folder) = folder_at(path)? else { return Self::in_file(path.to_owned(), path, named) };
         let best = folder.best_weights();
         let has_best = best.exists();
         match which {
             _ if !has_best && !folder.last_weights().exists() => Err(PlayError::NoWeights { folder: path.to_owned() }),
-            Which::Best if has_best => Self::in_file(best, path),
+            Which::Best if has_best => Self::in_file(best, path, named),
             Which::Best | Which::Last => Ok(Self { instead_of_best: which == Which::Best, ..Self::last_of(&folder, path)? }),
         }
     }
@@ -60,7 +62,7 @@ impl SavedPolicy {
     fn last_of(folder: &RunFolder, path: &Path) -> Result<Self, PlayError> {
         let last = folder.last_weights();
         let has_last = last.exists();
-        let in_file = Self::in_file(if has_last { last } else { folder.best_weights() }, path)?;
+        let in_file = Self::in_file(if has_last { last } else { folder.best_weights() }, path, None)?;
         // Those of a run that goes on are of an earlier end.
         if has_last && folder.record()?.finished.is_some() {
             return Ok(in_file);
@@ -73,9 +75,10 @@ impl SavedPolicy {
     }
 
     /// The policy in `file`, which was found at `path`.
-    fn in_file(file: PathBuf, path: &Path) -> Result<Self, PlayError> {
+    fn in_file(file: PathBuf, path: &Path, named: Option<&str>) -> Result<Self, PlayError> {
         let weights = PolicyWeights::load(&file)?;
-        Ok(Self { path: file, checkpoint: None, instead_of_best: false, weights, config: config_at(path)? })
+        let (config, may_run_code) = config_at(path, named)?;
+        Ok(Self { path: file, checkpoint: None, instead_of_best: false, weights, config, may_run_code })
     }
 
     /// The policy in the newest checkpoint of the run in `folder`, from which this one is; `None` if it has none yet.
@@ -120,6 +123,20 @@ impl SavedPolicy {
     }
 }
 
+/// Refuse the environment of `config` if that names code which may not run.
+pub(super) fn check_code(config: &Config, may_run_code: bool) -> Result<(), EnvironmentError> {
+    let id = &config.environment.id;
+    if may_run_code {
+        return Ok(());
+    }
+    let reason = format!(
+        "it is code that a file of weights names, and the file does not lie in its run's folder, or that is a third user's; name that \
+         folder, or if you trust the code, evaluate with `--environment {}` (in Python with `environment={id:?}`)",
+        word(Path::new(id))
+    );
+    Err(EnvironmentError::Unusable { id: id.clone(), reason })
+}
+
 /// Which observations or outputs of the `saved` network are not those of the `needed` one, in parentheses.
 fn difference(saved: &NetworkSpec, needed: &NetworkSpec) -> String {
     let [was, is] = [saved, needed].map(|spec| &spec.input.shape);
@@ -157,29 +174,51 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     Ok(config)
 }
 
+/// The folders of the runs that a file of weights at this path may be of: it lies in one, in its `weights`, or in a checkpoint.
+fn folders_of(file: &Path) -> impl Iterator<Item = &Path> {
+    let is_called = |folder: &Path, names: &[&str]| folder.file_name().is_some_and(|name| names.iter().any(|known| name == *known));
+    let lies_in = file.parent();
+    let around_weights = lies_in.filter(|folder| is_called(folder, &["weights"]));
+    let around_checkpoint = lies_in.and_then(Path::parent).filter(|folder| is_called(folder, &["checkpoints", "kept"]));
+    [lies_in, around_weights.and_then(Path::parent), around_checkpoint.and_then(Path::parent)].into_iter().flatten()
+}
+
+/// The run in `folder`, if it is this user's or that of whoever owns the weights in `file`. Anybody may have put another there, whose
+/// configuration names a program.
+fn run_around(file: &Path, folder: &Path) -> Option<RunFolder> {
+    let owners = [nix::unistd::geteuid().as_raw(), fs::metadata(file).ok()?.uid()];
+    // Of a link itself: where it leads may change.
+    let is_theirs = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| owners.contains(&found.uid()));
+    let folder = RunFolder::open(folder).ok()?;
+    (is_theirs(folder.path()) && is_theirs(&folder.config())).then_some(folder)
+}
+
 /// The configuration of the run whose folder, or a file in whose folder, is at `path`; for weights that lie elsewhere, what they say of
-/// their configuration.
-pub(super) fn config_at(path: &Path) -> Result<Config, PlayError> {
+/// their configuration, in the environment that the user has `named`, if any. With it, whether the code may run that its id names.
+pub(super) fn config_at(path: &Path, named: Option<&str>) -> Result<(Config, bool), PlayError> {
     if let Some(folder) = folder_at(path)? {
-        return config_of(&folder);
+        return Ok((config_of(&folder)?, true));
     }
     let weights = PolicyWeights::load(path)?;
+    let id = named.unwrap_or(&weights.metadata.environment);
     // In weights/, or in a checkpoint. A link to it may lie anywhere, also in the folder of another run, and the file in the folder may be
     // a link to where no run is.
     let places = [path.canonicalize(), std::path::absolute(path)].map(Result::unwrap_or_default);
-    let mut folders = places.iter().flat_map(|file| file.ancestors().skip(1).take(MOST_FOLDERS));
-    let of_run = folders.find_map(|folder| RunFolder::open(folder).ok());
-    if let Some(folder) = of_run.filter(|folder| folder.config().is_file()) {
+    let of_run = places.iter().find_map(|file| folders_of(file).find_map(|folder| run_around(file, folder)));
+    if let Some(folder) = of_run {
         let config = config_of(&folder)?;
-        if (&config.environment.id, &config.algorithm.name) == (&weights.metadata.environment, &weights.metadata.algorithm) {
+        if config.environment.id == id && config.algorithm.name == weights.metadata.algorithm {
             // The file may be of another run. How an algorithm of a program's own comes to its network, only a configuration tells.
-            return Ok(if Key::any_names(&config.algorithm.name) { with_network_of(&weights, config) } else { config });
+            return Ok((if Key::any_names(&config.algorithm.name) { with_network_of(&weights, config) } else { config }, true));
         }
     }
-    let mut config = Config::for_environment(&weights.metadata.environment);
-    environments::resolve(&mut config, Path::new(""))?;
+    let mut config = Config::for_environment(id);
+    let may_run_code = named.is_some() || !environments::request(&config).names_code();
+    if may_run_code {
+        environments::resolve(&mut config, Path::new(""))?;
+    }
     config.algorithm.name.clone_from(&weights.metadata.algorithm);
-    Ok(with_network_of(&weights, config))
+    Ok((with_network_of(&weights, config), may_run_code))
 }
 
 /// `config` with the network of `weights`, and with scaled observations where they have scaling.
@@ -222,7 +261,7 @@ mod tests {
         let parameters = vec![0.5; spec.parameter_count()];
         PolicyWeights::new(spec, &parameters, metadata).save(&run.last_weights()).unwrap();
         for path in [run.path(), &run.last_weights()] {
-            let network = SavedPolicy::open(path, Which::Last).unwrap().config.network;
+            let network = SavedPolicy::open(path, Which::Last, None).unwrap().config.network;
             assert_eq!((network.hidden, network.dueling), (vec![16], false), "{}", path.display());
         }
 
@@ -231,14 +270,14 @@ mod tests {
         let elsewhere = root.path().join("alone.safetensors");
         for link in [root.path().join("link.safetensors"), other.path().join("link.safetensors")] {
             symlink(run.last_weights(), &link).unwrap();
-            let linked = SavedPolicy::open(&link, Which::Last).unwrap().config.network;
+            let linked = SavedPolicy::open(&link, Which::Last, None).unwrap().config.network;
             assert_eq!(linked.hidden, vec![16], "a link is the file that it leads to");
         }
         fs::rename(run.last_weights(), &elsewhere).unwrap();
         symlink(&elsewhere, run.last_weights()).unwrap();
-        let moved = SavedPolicy::open(&run.last_weights(), Which::Last).unwrap().config.network;
+        let moved = SavedPolicy::open(&run.last_weights(), Which::Last, None).unwrap().config.network;
         assert_eq!(moved.hidden, vec![16], "the file in the folder may be a link");
-        let config = SavedPolicy::open(&elsewhere, Which::Last).unwrap().config;
+        let config = SavedPolicy::open(&elsewhere, Which::Last, None).unwrap().config;
         assert_eq!((config.algorithm.name.as_str(), config.network.hidden, config.network.dueling), ("mine", vec![16, 8], true));
     }
 
@@ -263,7 +302,8 @@ mod tests {
         let network = algorithms::registry::build(&config, &environment).unwrap().network().clone();
         let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
         let weights = PolicyWeights::new(network.clone(), &vec![0.5; network.parameter_count()], metadata);
-        let saved = SavedPolicy { path: "best.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config };
+        let saved =
+            SavedPolicy { path: "best.safetensors".into(), checkpoint: None, instead_of_best: false, weights, config, may_run_code: true };
         let refusal = |environment: &EnvironmentSpec| {
             let policy = policy_in(environment, &saved);
             policy.err().map_or_else(String::new, |error| error.to_string())
@@ -292,7 +332,7 @@ mod tests {
         for (from, to, units, is_scaled) in [(&runs[0], &runs[1], 16, false), (&runs[1], &runs[0], 8, true)] {
             let file = to.last_weights().with_file_name("another.safetensors");
             fs::copy(from.last_weights(), &file).unwrap();
-            let mut saved = SavedPolicy::open(&file, Which::Last).unwrap();
+            let mut saved = SavedPolicy::open(&file, Which::Last, None).unwrap();
             assert_eq!(saved.config.network.hidden, [units]);
             assert_eq!(saved.config.algorithm.normalise_observations, is_scaled);
             assert!(policy_in(&environment, &saved).is_ok());
@@ -302,5 +342,37 @@ mod tests {
             let refused = policy_in(&environment, &saved);
             assert!(matches!(refused, Err(PlayError::Shape { found, expected, .. }) if found.abs_diff(expected) == 8));
         }
+    }
+
+    #[test]
+    fn a_configuration_near_a_file_that_its_run_did_not_put_there_says_nothing_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::for_environment("CartPole-v1");
+        config.evaluator.episode_limit_steps = 7;
+        let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
+        let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        let weights = PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata);
+        let limit_at = |place: &str| {
+            let file = run.path().join(place).join("best.safetensors");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            weights.save(&file).unwrap();
+            SavedPolicy::open(&file, Which::Best, None).unwrap().config.evaluator.episode_limit_steps
+        };
+        for place in ["", "weights", "checkpoints/000001-step1", "kept/000001-step1"] {
+            assert_eq!(limit_at(place), 7, "a run has weights in `{place}`");
+        }
+        for place in ["x", "x/y", "weights/x", "x/checkpoints"] {
+            assert_ne!(limit_at(place), 7, "no run has weights in `{place}`");
+        }
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(run.config(), Some(65_534), None).unwrap();
+            assert_ne!(limit_at("weights"), 7, "it is of a user who is neither this one nor the owner of the weights");
+            std::os::unix::fs::chown(run.path(), Some(65_534), None).unwrap();
+            let named = SavedPolicy::open(run.path(), Which::Best, None).unwrap().config;
+            assert_eq!(named.evaluator.episode_limit_steps, 7, "its folder was named");
+        }
+        fs::write(run.config(), "broken").unwrap();
+        assert_ne!(limit_at("x/y"), 7, "and its damage is none of the file's");
     }
 }

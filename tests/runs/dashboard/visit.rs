@@ -90,6 +90,13 @@ impl Dashboard {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_lowercase(), all[end + 4..].to_vec())
     }
 
+    /// All that comes, until the dashboard ends the connection, when `path` is asked for on one that would stay.
+    pub fn until_closed(&self, path: &str) -> String {
+        let mut all = String::new();
+        self.connect("GET", path, &[], "keep-alive").read_to_string(&mut all).unwrap();
+        all
+    }
+
     /// Listen to the run `id`.
     pub fn listen(&self, id: &str) -> Events {
         let connection = self.connect("GET", &format!("{}runs/{id}/events", self.path), &[], "keep-alive");

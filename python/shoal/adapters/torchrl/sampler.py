@@ -1,6 +1,5 @@
 """A prioritized sampler for TorchRL's own storages: they store the transitions, Shoal's sum tree draws them."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -91,30 +90,38 @@ class ShoalSampler(PrioritizedSampler):
         self.priorities.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """The exponents and all priorities."""
-        return {"beta": self._beta, "priorities": pickle.dumps(self.priorities)}
+        """The exponents and all priorities: numbers and tensors, which `torch.load` reads with `weights_only=True`."""
+        state = self.priorities.__getstate__()
+        tensors = {name: torch.from_numpy(state[name]) for name in ("items", "errors")}
+        return {"beta": self._beta, **state, **tensors}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` returned. `ValueError`: it comes from a sampler of another capacity."""
-        priorities = pickle.loads(state_dict["priorities"])
-        if priorities.capacity != self._max_capacity:
+        if state_dict["capacity"] != self._max_capacity:
             raise ValueError(
-                f"This sampler holds {self._max_capacity} priorities and the state {priorities.capacity}: "
+                f"This sampler holds {self._max_capacity} priorities and the state {state_dict['capacity']}: "
                 "load it into a sampler of the same max_capacity."
             )
-        self.priorities = priorities
-        self._alpha = priorities.alpha
-        self._beta = state_dict["beta"]
-        self._eps = priorities.epsilon
+        arrays = {name: torch.as_tensor(state_dict[name]).cpu().numpy() for name in ("items", "errors")}
+        beta = checked_beta(state_dict["beta"])
+        self.priorities.__setstate__({**state_dict, **arrays})
+        self._alpha = self.priorities.alpha
+        self._beta = beta
+        self._eps = self.priorities.epsilon
 
     def dumps(self, path: str | Path) -> None:
         """Write the sampler's state into the folder `path`."""
         Path(path).mkdir(parents=True, exist_ok=True)
-        (Path(path) / "sampler.pickle").write_bytes(pickle.dumps(self.state_dict()))
+        # Without a seed that is not there: an array of `None` would be a pickle.
+        state = {name: value for name, value in self.state_dict().items() if value is not None}
+        np.savez(Path(path) / "sampler.npz", **state)
 
     def loads(self, path: str | Path) -> None:
-        """Read what `dumps` wrote."""
-        self.load_state_dict(pickle.loads((Path(path) / "sampler.pickle").read_bytes()))
+        """Read what `dumps` wrote. Nothing in the file is run."""
+        with np.load(Path(path) / "sampler.npz", allow_pickle=False) as saved:
+            values = {name: saved[name] for name in saved.files}
+        state = {name: value if value.ndim else value.item() for name, value in values.items()}
+        self.load_state_dict({"seed": None, **state})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(alpha={self._alpha}, beta={self._beta}, eps={self._eps})"

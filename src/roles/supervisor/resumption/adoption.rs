@@ -1,6 +1,5 @@
 //! A run that stays in memory, as seen by a process that wants to adopt it, or to have it written to the disk.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,10 +32,9 @@ impl KeptRun {
     /// Processes share a segment of that name, which cannot be attached to, or the file with its name cannot be
     /// read.
     pub(super) fn of(folder: &RunFolder) -> Result<Option<Self>, ResumeError> {
-        let path = folder.kept_segment();
-        let name = match fs::read_to_string(&path) {
+        let name = match folder.kept_segment_name() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            name => name.map_err(TelemetryError::file("read", &path))?,
+            name => name.map_err(TelemetryError::file("read", &folder.kept_segment()))?,
         };
         let deadline = Instant::now() + HEADER_PATIENCE;
         let segment = loop {

@@ -9,7 +9,8 @@ pub(super) use adoption::{KeptRun, ROWS};
 pub use error::ResumeError;
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::earlier_settings::EarlierSettings;
@@ -94,9 +95,9 @@ impl Resumption {
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
-    /// The newest run of the name and seed of `prepared`, if that asks for it, the run was killed, was terminated or gave up, and it has a
-    /// checkpoint. One that noted an end stays as it is where it has reached its goal all the same, or where the configuration differs from
-    /// its own in what may not be changed: its user has mended something.
+    /// This user's newest run of the name and seed of `prepared`, if that asks for it, the run was killed, was terminated or gave up, and
+    /// it has a checkpoint. One that noted an end stays as it is where it has reached its goal all the same, or where the configuration
+    /// differs from its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
@@ -105,7 +106,8 @@ impl Resumption {
         if config.run.resume == Resume::Never {
             return Ok(None);
         }
-        let Some(newest) = folders_of(config.run.folder.as_ref(), &run_name(config))?.pop() else { return Ok(None) };
+        let root = Path::new(&config.run.folder);
+        let Some(newest) = newest_own(root, folders_of(root, &run_name(config))?, say) else { return Ok(None) };
         // A run that noted no end has left nothing to go on from, which is nothing to tell.
         let begin_anew = |record: &RunRecord, why: &str| {
             if let Some(finished) = &record.finished {
@@ -393,6 +395,25 @@ impl Resumption {
         };
         format!("goes on from checkpoint {}{version}: {env_steps} environment steps, {updates} updates, {from}", manifest.sequence)
     }
+}
+
+/// The newest of `folders`, which are sorted, that is this user's: several may share their `root`, and have runs of one name there.
+fn newest_own(root: &Path, mut folders: Vec<PathBuf>, say: &dyn Fn(&str)) -> Option<PathBuf> {
+    let newest = folders.last()?.clone();
+    // What is made on the disk of another machine may get another owner than this process has.
+    let made = tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(root).and_then(|made| fs::metadata(made.path()));
+    let user = made.map_or_else(|_| nix::unistd::geteuid().as_raw(), |made| made.uid());
+    let owner_of = |folder: &PathBuf| fs::symlink_metadata(folder).map_or(user, |found| found.uid());
+    folders.retain(|folder| owner_of(folder) == user);
+    if owner_of(&newest) != user {
+        say(&format!(
+            "{} is of user {}, so no run here goes on with it by itself; `shoal resume {}` does",
+            newest.display(),
+            owner_of(&newest),
+            word(&newest)
+        ));
+    }
+    folders.pop()
 }
 
 /// The `error` for which no checkpoint of the run in `folder` can be used, or why that run wrote none.
