@@ -223,7 +223,7 @@ fn environments_of_one_vector_may_differ_in_all_but_observations_and_actions() -
         let spec = make("Pendulum-v1")?.spec().clone();
         let mut changed = spec.clone();
         change(&mut changed);
-        let of_spec = |spec| -> Box<dyn Environment> { Box::new(Faulty { spec, steps: 0, reward: 1.0, observed: 0.0 }) };
+        let of_spec = |spec| -> Box<dyn Environment> { Box::new(Faulty { spec, steps: 0, reward: 1.0, observed: 0.0, score: 1.0 }) };
         VectorEnvironment::new([spec, changed].map(of_spec).into()).map(drop)
     }
     beside_one_with(|spec| {
