@@ -75,7 +75,8 @@ impl Explained {
     /// of them explain, divided by all that there is to explain, each around its own mean.
     pub(super) fn report(&self, tally: &mut Tally) {
         let all = self.targets.squares;
-        tally.add_all(EXPLAINED_VARIANCE, all - self.errors.squares, all);
+        // A count that is no number would be taken for none, and nobody would be told.
+        tally.add_all(EXPLAINED_VARIANCE, all - self.errors.squares, if all.is_nan() { 1.0 } else { all });
     }
 }
 
@@ -108,6 +109,7 @@ mod tests {
         assert_eq!(explained(&[&[(1.0, 1.0), (3.0, 3.0), (8.0, 8.0)]]), Some(1.0));
         assert_eq!(explained(&[&[(1.0, 6.0), (3.0, 8.0), (8.0, 13.0)]]), Some(1.0), "all too large by as much");
         assert_eq!(explained(&[&[(1.0, 4.0), (3.0, 4.0), (8.0, 4.0)]]), Some(0.0));
+        assert!(explained(&[&[(f32::NAN, 1.0)], &[(1.0, 1.0), (3.0, 3.0)]]).is_some_and(f64::is_nan));
         // Errors of 13, 0 and -13.
         assert_eq!(explained(&[&[(1.0, 14.0), (3.0, 3.0), (8.0, -5.0)]]), Some(1.0 - 338.0 / 26.0));
         // Of two targets 2 apart nothing is explained, of the other three all is.
