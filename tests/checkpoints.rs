@@ -395,6 +395,10 @@ fn a_manifest_leads_to_no_other_files_and_to_none_without_an_end() {
     std::os::unix::fs::symlink("/dev/zero", path.join("config.toml")).unwrap();
     let error = RunCheckpoint::open(&path).unwrap_err().to_string();
     assert!(error.contains("`config.toml`") && error.contains("no regular file"), "{error}");
+    std::fs::remove_file(path.join("manifest.crc32c")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path.join("manifest.crc32c")).unwrap();
+    let error = RunCheckpoint::open(&path).unwrap_err().to_string();
+    assert!(error.contains("manifest.crc32c") && error.contains("no regular file"), "{error}");
 }
 
 #[test]

@@ -31,8 +31,8 @@ def load(
     """The policy in a run's folder or in a weights file.
 
     The environment is made only if the file does not say what the policy observes and does: it is old, or its
-    observations are bytes that are seen as floats. If it is a module or file of Python, the file of weights has to lie in
-    its run's folder.
+    observations are bytes that are seen as floats. If it is a module or file of Python, the file of weights has to
+    lie in its run's folder.
 
     `weights` is `"best"` or `"last"`; for a run without best weights, both mean the last. The last of a run under way
     are those of its newest checkpoint, once it has best ones. `seed` seeds actions that are drawn at random.

@@ -25,7 +25,7 @@ use super::replay_file::{self, Filled, ReplayFile};
 use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
-use crate::readable_file::{open_file, read_bytes};
+use crate::readable_file::{open_file, read_bytes, read_text};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;
@@ -44,6 +44,8 @@ const BEST: &str = "best.safetensors";
 const RECORD_WORDS: usize = 3;
 /// Largest manifest that is read.
 const MANIFEST_LIMIT_BYTES: u64 = 16 << 20;
+/// The most bytes of its checksum.
+const SUM_LIMIT_BYTES: u64 = 64;
 /// Largest state that is read, whatever the layout.
 const STATE_LIMIT_BYTES: usize = 64 << 30;
 
@@ -291,7 +293,7 @@ impl RunCheckpoint {
         let text = read().map_err(|source| CheckpointError::Read { path: file.clone(), source })?;
         let damaged = |problem: String| CheckpointError::Damaged { path: path.into(), problem: format!("`{MANIFEST}`: {problem}") };
         let sum_file = path.join(MANIFEST_SUM);
-        let sum = fs::read_to_string(&sum_file).map_err(|source| CheckpointError::Read { path: sum_file, source })?;
+        let sum = read_text(&sum_file, SUM_LIMIT_BYTES).map_err(|source| CheckpointError::Read { path: sum_file, source })?;
         if u32::from_str_radix(sum.trim(), 16) != Ok(crc32c::crc32c(&text)) {
             return Err(damaged(format!("its checksum is not that in `{MANIFEST_SUM}`")));
         }

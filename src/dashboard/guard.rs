@@ -4,11 +4,13 @@
 //! The token keeps out both. The checks of the host and of the origin keep out a page whose own name was made to lead
 //! here (DNS rebinding), should it learn the token.
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+
+use super::visitors::LetIn;
 
 /// The content security policy: the page loads everything from here alone, and no other page may frame it.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -37,12 +39,15 @@ impl Token {
 }
 
 /// Answers a request, or refuses it without telling what is here.
-pub(super) async fn guard(State(token): State<Token>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(token): State<Token>, ConnectInfo(visit): ConnectInfo<LetIn>, request: Request, next: Next) -> Response {
     let refusal = refusal(&token, &request);
     let mut response = match refusal {
         // Whoever is refused does not keep the connection: there are few.
         Some(status) => (status, [(header::CONNECTION, "close")]).into_response(),
-        None => next.run(request).await,
+        None => {
+            visit.set();
+            next.run(request).await
+        }
     };
     let headers: [(HeaderName, &'static str); 4] = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),

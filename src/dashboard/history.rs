@@ -7,9 +7,11 @@ use serde_json::{Map, Value};
 use tokio::task::yield_now;
 
 use super::json;
+use super::runs::CONFIG_LIMIT_BYTES;
 use super::tail::Tail;
 use crate::config::Config;
 use crate::config::fitted::{Found, Tried, repeating};
+use crate::readable_file::read_text;
 use crate::telemetry::bottleneck::{Clock, Context, as_training_ended, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 
@@ -289,7 +291,9 @@ impl History {
 /// The configuration and the cores of the newest life of the run in `folder`; `None` if its configuration or its record
 /// cannot be read.
 fn configured(folder: &RunFolder) -> Option<Context> {
-    let config = Config::load(&folder.config(), &[]).ok()?.config;
+    let path = folder.config();
+    let text = read_text(&path, CONFIG_LIMIT_BYTES).ok()?;
+    let config = Config::parse(&text, &path.display().to_string(), &[]).ok()?.config;
     Some(Context::of_run(config, &folder.record().ok()?))
 }
 

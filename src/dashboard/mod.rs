@@ -29,7 +29,7 @@ pub use error::DashboardError;
 
 use self::guard::Token;
 use self::runs::Runs;
-use self::visitors::Visitors;
+use self::visitors::{LetIn, Visitors};
 use crate::rendezvous::Registry;
 use crate::run_name::RunName;
 use crate::segment::system;
@@ -91,9 +91,10 @@ impl Dashboard {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+            let pages = answers::router(token, runs).into_make_service_with_connect_info::<LetIn>();
             // Open pages hold their connections, so a graceful end that waits for them would never come.
             tokio::select! {
-                served = axum::serve(Visitors::of(listener), answers::router(token, runs)).into_future() => served.map_err(failed),
+                served = axum::serve(Visitors::of(listener), pages).into_future() => served.map_err(failed),
                 () = stopped() => Ok(()),
             }
         })

@@ -24,7 +24,7 @@ const LISTED: [&str; 8] =
     ["env_steps", "updates", "learned", "training_s", "wall_s", "train_return_mean", "eval_return_mean", "best_eval_return"];
 
 /// Largest configuration of a run that is read.
-const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
+pub(super) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -3,11 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 
 /// The most connections at a time: a page has some, and a process may open 1024 files on most systems.
 const MOST: usize = 128;
-/// How long a connection may last without an answer.
+/// How long a connection may last without a request that is let in.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Lets in as many as there are places.
@@ -28,9 +29,26 @@ pub(super) struct Visitors {
 /// A connection, and its place.
 pub(super) struct Visit {
     stream: TcpStream,
-    /// When it ends, unless it has been answered by then.
-    unanswered: Option<Pin<Box<Sleep>>>,
+    /// When it ends, unless a request was let in by then.
+    end: Pin<Box<Sleep>>,
+    let_in: LetIn,
     _place: OwnedSemaphorePermit,
+}
+
+/// Whether a request of a connection was let in: its answer may take long, as the files of a long run do.
+#[derive(Clone, Default)]
+pub(super) struct LetIn(Arc<OnceLock<()>>);
+
+impl LetIn {
+    pub(super) fn set(&self) {
+        self.0.get_or_init(|| ());
+    }
+}
+
+impl Connected<IncomingStream<'_, Visitors>> for LetIn {
+    fn connect_info(stream: IncomingStream<'_, Visitors>) -> Self {
+        stream.io().let_in.clone()
+    }
 }
 
 impl Visitors {
@@ -46,7 +64,7 @@ impl Listener for Visitors {
     async fn accept(&mut self) -> (Visit, SocketAddr) {
         let place = Arc::clone(&self.places).acquire_owned().await.expect("nobody closes it");
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Visit { stream, unanswered: Some(Box::pin(sleep(self.patience))), _place: place }, address)
+        (Visit { stream, end: Box::pin(sleep(self.patience)), let_in: LetIn::default(), _place: place }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -57,20 +75,17 @@ impl Listener for Visitors {
 impl AsyncRead for Visit {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let visit = self.get_mut();
-        if let Some(end) = &mut visit.unanswered
-            && end.as_mut().poll(context).is_ready()
-        {
+        let read = Pin::new(&mut visit.stream).poll_read(context, buffer);
+        if read.is_pending() && visit.let_in.0.get().is_none() && visit.end.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        Pin::new(&mut visit.stream).poll_read(context, buffer)
+        read
     }
 }
 
 impl AsyncWrite for Visit {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let visit = self.get_mut();
-        visit.unanswered = None;
-        Pin::new(&mut visit.stream).poll_write(context, bytes)
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -107,11 +122,11 @@ mod tests {
             let (mut silent, _) = visitors.accept().await;
             assert!(visitors.accept().now_or_never().is_none(), "there are two places");
             drop(first);
-            let (mut answered, _) = visitors.accept().await;
-            poll_fn(|context| Pin::new(&mut answered).poll_write(context, b"answer")).await.unwrap();
+            let (mut guest, _) = visitors.accept().await;
+            guest.let_in.set();
             assert_eq!(read(&mut silent).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
             sleep(2 * visitors.patience).await;
-            assert!(read(&mut answered).now_or_never().is_none(), "who has been answered may stay");
+            assert!(read(&mut guest).now_or_never().is_none(), "who was let in may stay");
             drop(guests);
         });
     }

@@ -66,6 +66,10 @@ fn the_same_command_passes_over_newer_runs_of_other_users() {
     std::os::unix::fs::chown(&own, Some(65_534), None).unwrap();
     let plan = check();
     assert!(plan.contains("is of user 65534") && plan.contains("a new one begins"), "{plan}");
+    // Root, as in a container, after whoever has the folder outside took it over.
+    std::os::unix::fs::chown(own.parent().unwrap(), Some(65_534), None).unwrap();
+    let plan = check();
+    assert!(plan.contains("goes on from checkpoint"), "{plan}");
 }
 
 #[test]

@@ -22,11 +22,11 @@ class Draw(NamedTuple):
 
 
 def checked_beta(beta: float) -> float:
-    """Return `beta`. `ValueError`: it is not between 0 and 1, so every draw would refuse it."""
+    """Return `beta` as a number of Python. `ValueError`: it is not between 0 and 1, so every draw would refuse it."""
     # Rounded as a draw rounds it: the last step of a schedule may come out a little above 1.
     if not 0.0 <= np.float32(float(beta)) <= 1.0:
         raise ValueError(f"beta is {beta}; it must be between 0 and 1")
-    return beta
+    return float(beta)
 
 
 class Priorities:
@@ -34,8 +34,8 @@ class Priorities:
 
     def __init__(self, capacity: int, *, alpha: float, epsilon: float, seed: int | None = None) -> None:
         self.capacity = capacity
-        self.alpha = alpha
-        self.epsilon = epsilon
+        self.alpha = float(alpha)
+        self.epsilon = float(epsilon)
         self._seed = seed
         self.clear()
 

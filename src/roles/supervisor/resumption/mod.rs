@@ -404,8 +404,11 @@ fn newest_own(root: &Path, mut folders: Vec<PathBuf>, say: &dyn Fn(&str)) -> Opt
     let made = tempfile::Builder::new().prefix(".shoal-check-").tempdir_in(root).and_then(|made| fs::metadata(made.path()));
     let user = made.map_or_else(|_| nix::unistd::geteuid().as_raw(), |made| made.uid());
     let owner_of = |folder: &PathBuf| fs::symlink_metadata(folder).map_or(user, |found| found.uid());
-    folders.retain(|folder| owner_of(folder) == user);
-    if owner_of(&newest) != user {
+    // Root, as in a container, gets what it made back as the files of whoever has the folder of all runs.
+    let of_root = nix::unistd::geteuid().is_root().then(|| fs::metadata(root).ok()).flatten().map(|found| found.uid());
+    let is_own = |folder: &PathBuf| owner_of(folder) == user || Some(owner_of(folder)) == of_root;
+    folders.retain(is_own);
+    if !is_own(&newest) {
         say(&format!(
             "{} is of user {}, so no run here goes on with it by itself; `shoal resume {}` does",
             newest.display(),
