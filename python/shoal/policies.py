@@ -242,35 +242,36 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"at least one episode, not {episodes}")
-    was_loaded = isinstance(policy, Policy)
-    if not was_loaded:
-        policy = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
+    if isinstance(policy, Policy):
+        loaded = policy
+    else:
+        loaded = load(policy if isinstance(policy, (str, os.PathLike)) else policy.folder)
     # A function that makes environments has no `reset`. A class has one, as its environments do, and is a type.
     if isinstance(environment, type) or (callable(environment) and not hasattr(environment, "reset")):
         made = environment()
         try:
-            return _summary(*_played_in(policy, made, episodes, seed))
+            return _summary(*_played_in(loaded, made, episodes, seed))
         finally:
             # If closing the environment fails, the episodes still count.
             with contextlib.suppress(Exception):
                 made.close()
     if environment is not None and not isinstance(environment, str):
-        return _summary(*_played_in(policy, environment, episodes, seed))
-    if environment not in (None, policy.environment):
+        return _summary(*_played_in(loaded, environment, episodes, seed))
+    if environment not in (None, loaded.environment):
         raise PolicyError(
-            f"the policy was trained in {policy.environment}; to play it in {environment}, make that environment and hand it over"
+            f"the policy was trained in {loaded.environment}; to play it in {environment}, make that environment and hand it over"
         )
     # In one word each: a negative number would be taken for an option.
     options = [f"--episodes={episodes}", f"--seed={seed}"]
     # A file has only one policy, so there is nothing to choose.
-    if policy._source.is_dir():
-        options += ["--weights", policy._weights]
+    if loaded._source.is_dir():
+        options += ["--weights", loaded._weights]
     elif environment is not None:
         options.append(f"--environment={environment}")
-    outcome = answer(PolicyError, "evaluate", str(policy._source), *options)
+    outcome = answer(PolicyError, "evaluate", str(loaded._source), *options)
     # Of a run or a path the caller wants what is there now.
-    if was_loaded and outcome["updates"] != policy.updates:
-        raise _newer_weights(policy._source, outcome["updates"])
+    if loaded is policy and outcome["updates"] != loaded.updates:
+        raise _newer_weights(loaded._source, outcome["updates"])
     return _summary(outcome["returns"], outcome["cut_off"])
 
 
