@@ -183,8 +183,8 @@ fn folders_of(file: &Path) -> impl Iterator<Item = &Path> {
     [lies_in, around_weights.and_then(Path::parent), around_checkpoint.and_then(Path::parent)].into_iter().flatten()
 }
 
-/// The run in `folder`, if it is this user's, root's or that of whoever owns the weights in `file`. Anybody may have put another there, whose
-/// configuration names a program.
+/// The run in `folder`, if it is this user's, root's or that of whoever owns the weights in `file`. Anybody may have put another there,
+/// whose configuration names a program.
 fn run_around(file: &Path, folder: &Path) -> Option<RunFolder> {
     let owners = [0, nix::unistd::geteuid().as_raw(), fs::metadata(file).ok()?.uid()];
     // Of a link itself: where it leads may change.
