@@ -18,6 +18,7 @@
 
 pub mod adaptation;
 pub mod algorithms;
+mod bounded_file;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod config;
@@ -32,7 +33,6 @@ pub mod prelude;
 pub mod presets;
 pub mod program;
 mod readable;
-mod readable_file;
 pub mod rendezvous;
 pub mod replay;
 pub mod roles;

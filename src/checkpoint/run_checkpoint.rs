@@ -25,7 +25,7 @@ use super::replay_file::{self, Filled, ReplayFile};
 use super::segment_state::{SavedStatistics, SegmentState};
 use super::summed::Summed;
 use super::weights::{PolicyWeights, WeightsMetadata};
-use crate::readable_file::{open_file, read_bytes, read_text};
+use crate::bounded_file::{open_file, read_bytes, read_text};
 use crate::replay::{ReplayView, Schema, ZeroPriority};
 use crate::segment::description::FieldDescription;
 use crate::segment::processes::Role;

@@ -21,8 +21,8 @@ use super::place::Place;
 use super::rules::RULES;
 use super::schema::Config;
 
-/// Largest file that is read.
-const LIMIT_BYTES: u64 = 1 << 20;
+/// Largest configuration that is read.
+pub(crate) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// A checked configuration and where it came from.
 #[derive(Debug, Clone)]
@@ -62,9 +62,9 @@ struct Places {
 /// The text of the file at `path`, which may be a pipe.
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let read_bytes = File::open(path)?.take(LIMIT_BYTES + 1).read_to_string(&mut text)?;
-    if read_bytes as u64 > LIMIT_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {LIMIT_BYTES} bytes")));
+    let read_bytes = File::open(path)?.take(CONFIG_LIMIT_BYTES + 1).read_to_string(&mut text)?;
+    if read_bytes as u64 > CONFIG_LIMIT_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {CONFIG_LIMIT_BYTES} bytes")));
     }
     Ok(text)
 }

@@ -42,6 +42,7 @@ pub use error::{ConfigError, ConfigErrors, Problem};
 pub use key::{Key, Table};
 pub use key_type::{Choice, KeyType, Kind};
 pub use limits::Limits;
+pub(crate) use load::CONFIG_LIMIT_BYTES;
 pub use load::{Difference, Loaded};
 pub use own::{AlgorithmKey, AlgorithmKeyError, OwnConfig};
 pub use place::Place;

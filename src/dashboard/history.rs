@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 use tokio::task::yield_now;
 
 use super::json;
-use super::runs::CONFIG_LIMIT_BYTES;
 use super::tail::Tail;
-use crate::config::Config;
+use crate::bounded_file::read_text;
 use crate::config::fitted::{Found, Tried, repeating};
-use crate::readable_file::read_text;
+use crate::config::{CONFIG_LIMIT_BYTES, Config};
 use crate::telemetry::bottleneck::{Clock, Context, as_training_ended, verdict_since};
 use crate::telemetry::{RunFolder, Snapshot};
 

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use super::video;
 use super::{DashboardError, locked};
+use crate::bounded_file::read_text;
+use crate::config::CONFIG_LIMIT_BYTES;
 use crate::inspector;
-use crate::readable_file::read_text;
 use crate::rendezvous::{Entry, Liveliness, Registry};
 use crate::run_name::{RunName, announced};
 use crate::segment::Segment;
@@ -22,9 +23,6 @@ use crate::telemetry::{Diagnosis, RunFolder, RunRecord, Video, is_of_seeds, json
 /// The metrics that the table of all runs shows. Every page gets them of every run, every few seconds.
 const LISTED: [&str; 8] =
     ["env_steps", "updates", "learned", "training_s", "wall_s", "train_return_mean", "eval_return_mean", "best_eval_return"];
-
-/// Largest configuration of a run that is read.
-pub(super) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use crate::readable_file::open_file;
+use crate::bounded_file::open_file;
 
 /// Bytes that one look reads at most.
 const MOST_BYTES: u64 = 8 << 20;

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_range_header::parse_range_header;
 
+use crate::bounded_file::open_file;
 use crate::config::schema::VideoFormat;
-use crate::readable_file::open_file;
 use crate::telemetry::{RunFolder, Video, videos_in};
 
 /// Bytes of a video that are read at most: far more than any has.

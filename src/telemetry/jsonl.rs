@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::append::AppendFile;
 use super::{EvaluatedWeights, Evaluation, TelemetryError};
-use crate::readable_file::open_file;
+use crate::bounded_file::open_file;
 
 /// More bytes than any line has.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;

@@ -16,8 +16,8 @@ use super::TelemetryError;
 use super::folders::{LATEST, claim_id, point_latest};
 use super::run_record::{self, Finished, RunRecord};
 use super::tensorboard::{event_file_path, second_of_another};
+use crate::bounded_file::read_text;
 use crate::machine::cores;
-use crate::readable_file::read_text;
 
 /// The folder of the event files for TensorBoard, in the folder of all runs.
 pub const CHARTS: &str = "tensorboard";

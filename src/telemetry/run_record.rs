@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::TelemetryError;
 use super::reached::Reached;
 use super::stop_reason::{GAVE_UP, TERMINATED};
+use crate::bounded_file::read_bytes;
 use crate::machine::cores;
 use crate::machine::software::VERSION;
-use crate::readable_file::read_bytes;
 use crate::segment::pidfd::{has_exited, start_time};
 use crate::segment::{Segment, object, segment_name_prefix};
 
