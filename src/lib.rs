@@ -16,32 +16,43 @@
 //! # Ok::<(), shoal::environments::EnvironmentError>(())
 //! ```
 
-pub mod adaptation;
-pub mod algorithms;
+// Foundations. Each group uses only itself and the groups above it, as in ARCHITECTURE.md.
 mod bounded_file;
-pub mod catalogue;
-pub mod checkpoint;
-pub mod config;
-pub mod dashboard;
-pub mod environments;
-pub mod experience;
-pub mod inspector;
 pub mod machine;
 pub mod metrics;
-pub mod networks;
-pub mod prelude;
-pub mod presets;
-pub mod program;
 mod readable;
+pub mod shell;
+mod suggestion;
+pub mod sync;
+pub mod values;
+
+// Shared memory: all that the processes of a run have in common.
 pub mod rendezvous;
 pub mod replay;
+pub mod segment;
+
+// Configuration: what a user asks for, and what is found to suit the machine.
+pub mod adaptation;
+pub mod config;
+
+// Learning: from environments to algorithms.
+pub mod algorithms;
+pub mod catalogue;
+pub mod environments;
+pub mod experience;
+pub mod networks;
+pub mod prelude;
+
+// Runs: what their processes do, what is seen of them and what stays.
+pub mod checkpoint;
+pub mod presets;
 pub mod roles;
 pub mod run_name;
 pub mod seeds;
-pub mod segment;
-pub mod shell;
-pub mod standalone;
-mod suggestion;
-pub mod sync;
 pub mod telemetry;
-pub mod values;
+
+// Programs: looks at runs from outside, the command line, and a replay without a run.
+pub mod dashboard;
+pub mod inspector;
+pub mod program;
+pub mod standalone;

@@ -12,32 +12,64 @@ mod source;
 
 use source::Source;
 
-/// Who may import whom: a folder or file directly below `src`, and the others that it may name.
-/// `roles` and `lib.rs` may name all of them.
-const MAY_IMPORT: [(&str, &[&str]); 28] = [
+/// Who may import whom: a folder or file directly below `src`, and the others that it may name. They stand above it, so
+/// no circle is possible. `lib.rs` may name all of them.
+const MAY_IMPORT: [(&str, &[&str]); 29] = [
+    // Foundations.
     ("sync", &[]),
-    ("shell", &[]),
-    ("readable", &[]),
-    ("bounded_file", &[]),
-    ("suggestion", &[]),
-    ("metrics", &[]),
     ("values", &[]),
+    ("metrics", &[]),
+    ("readable", &[]),
+    ("suggestion", &[]),
+    ("shell", &[]),
+    ("bounded_file", &[]),
+    ("machine", &["shell"]),
+    // Shared memory.
     ("segment", &["sync", "metrics"]),
     ("replay", &["sync", "values", "segment"]),
+    ("rendezvous", &["segment", "shell"]),
+    // Configuration.
+    ("adaptation", &[]),
+    ("config", &["adaptation", "segment", "suggestion"]),
+    // Learning.
     ("environments", &["values", "machine", "suggestion"]),
     ("networks", &["values", "config"]),
     ("experience", &["sync", "values", "segment", "replay", "environments", "config"]),
     ("algorithms", &["metrics", "values", "experience", "replay", "environments", "networks", "config", "suggestion"]),
-    ("config", &["adaptation", "segment", "suggestion"]),
+    ("catalogue", &["algorithms", "environments", "config", "values"]),
+    ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
+    // Runs.
     ("checkpoint", &["sync", "values", "bounded_file", "shell", "environments", "networks", "segment", "replay"]),
-    ("machine", &["shell"]),
-    ("adaptation", &[]),
-    ("rendezvous", &["segment", "shell"]),
-    ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
     ("telemetry", &["metrics", "segment", "config", "machine", "shell", "readable", "bounded_file"]),
     ("presets", &["config", "telemetry"]),
-    ("seeds", &["checkpoint", "segment", "telemetry", "readable"]),
     ("run_name", &["rendezvous", "shell", "telemetry"]),
+    (
+        "roles",
+        &[
+            "adaptation",
+            "algorithms",
+            "catalogue",
+            "checkpoint",
+            "config",
+            "environments",
+            "experience",
+            "machine",
+            "metrics",
+            "networks",
+            "presets",
+            "readable",
+            "rendezvous",
+            "replay",
+            "run_name",
+            "segment",
+            "shell",
+            "sync",
+            "telemetry",
+            "values",
+        ],
+    ),
+    ("seeds", &["checkpoint", "segment", "telemetry", "readable"]),
+    // Programs.
     (
         "inspector",
         &[
@@ -56,8 +88,6 @@ const MAY_IMPORT: [(&str, &[&str]); 28] = [
         ],
     ),
     ("dashboard", &["config", "inspector", "bounded_file", "rendezvous", "run_name", "segment", "shell", "telemetry"]),
-    ("catalogue", &["algorithms", "environments", "config", "values"]),
-    ("prelude", &["algorithms", "catalogue", "config", "environments", "experience", "metrics", "networks", "replay", "values"]),
     (
         "program",
         &[
@@ -80,6 +110,7 @@ const MAY_IMPORT: [(&str, &[&str]); 28] = [
             "telemetry",
         ],
     ),
+    ("standalone", &["sync", "segment", "replay", "rendezvous", "config", "checkpoint"]),
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
@@ -115,6 +146,10 @@ fn every_violation(sources: &[Source], rule: impl Fn(&Source) -> Vec<String>) ->
     sources.iter().flat_map(rule).collect()
 }
 
+fn architecture() -> String {
+    std::fs::read_to_string(source::root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is readable")
+}
+
 #[test]
 fn modules_import_only_what_the_table_allows() {
     let violations = every_violation(&source::below(&["src"]), |source| rules::forbidden_imports(source, &MAY_IMPORT));
@@ -124,6 +159,17 @@ fn modules_import_only_what_the_table_allows() {
 #[test]
 fn a_room_uses_all_that_the_table_allows_it() {
     assert_kept("a row of MAY_IMPORT allows more than its room needs", rules::unused_permissions(&source::all(), &MAY_IMPORT));
+}
+
+#[test]
+fn a_room_uses_only_rooms_above_it_in_the_table() {
+    assert_kept("a row of MAY_IMPORT names a room that does not stand above it", rules::not_above(&MAY_IMPORT));
+}
+
+#[test]
+fn the_code_map_has_the_rooms_in_the_order_of_the_table() {
+    let rooms = MAY_IMPORT.map(|(room, _)| room);
+    assert_eq!(rules::rooms_of_the_map(&architecture()), rooms, "left: bullets of ARCHITECTURE.md; right: rows of MAY_IMPORT");
 }
 
 #[test]
@@ -178,9 +224,7 @@ fn every_file_of_the_library_says_what_it_is_for() {
 #[test]
 fn every_dependency_is_in_the_table_of_the_architecture() {
     let manifest = std::fs::read_to_string(source::root().join("Cargo.toml")).expect("Cargo.toml is readable");
-    let document = std::fs::read_to_string(source::root().join("ARCHITECTURE.md"))
-        .expect("ARCHITECTURE.md must be there: it holds the table of dependencies");
-    let violations = rules::dependencies_not_in_a_table(&manifest, &document);
+    let violations = rules::dependencies_not_in_a_table(&manifest, &architecture());
     assert_kept("a package of [dependencies] has no row, with its name as `name`, in a table of ARCHITECTURE.md", violations);
 }
 

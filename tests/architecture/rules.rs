@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use crate::imports::{imports, module_path, tokens};
 use crate::source::Source;
 
-/// Modules that `source` names although `table` does not allow it. Every module but `roles` needs a row.
+/// Modules that `source` names although `table` does not allow it. Every module needs a row.
 pub(crate) fn forbidden_imports(source: &Source, table: &[(&str, &[&str])]) -> Vec<String> {
     let module = module_path(source);
-    let Some(first) = module.first().filter(|first| *first != "roles") else { return Vec::new() };
+    let Some(first) = module.first() else { return Vec::new() };
     let Some((own, allowed)) = table.iter().find(|(name, _)| first == name) else {
         return vec![format!("{}: `{first}` has no row in the table", source.path)];
     };
-    let is_module = |name: &str| name == "roles" || table.iter().any(|(module, _)| *module == name);
+    let is_module = |name: &str| table.iter().any(|(module, _)| *module == name);
     imports(source)
         .into_iter()
         .filter(|import| is_module(&import.names[0]) && import.names[0] != *own && !allowed.contains(&import.names[0].as_str()))
@@ -28,6 +28,22 @@ pub(crate) fn unused_permissions(sources: &[Source], table: &[(&str, &[&str])]) 
     };
     let permissions = table.iter().flat_map(|(own, allowed)| allowed.iter().map(move |allowed| (*own, *allowed)));
     permissions.filter(|(own, allowed)| !uses(own, allowed)).map(|(own, allowed)| format!("`{own}` does not use `{allowed}`")).collect()
+}
+
+/// Rooms that a row of `table` names although they do not stand above it.
+pub(crate) fn not_above(table: &[(&str, &[&str])]) -> Vec<String> {
+    let violations_of = |(row, (own, allowed)): (usize, &(&str, &[&str]))| {
+        let is_above = |name: &str| table[..row].iter().any(|(room, _)| *room == name);
+        let below = allowed.iter().filter(|name| !is_above(name));
+        below.map(|name| format!("`{name}` does not stand above `{own}`")).collect::<Vec<_>>()
+    };
+    table.iter().enumerate().flat_map(violations_of).collect()
+}
+
+/// The rooms at which the bullets of `document` begin, in their order: `- `, then one or more paths such as `src/sync.rs`.
+pub(crate) fn rooms_of_the_map(document: &str) -> Vec<&str> {
+    let bullets = document.lines().filter(|line| line.starts_with("- `src/"));
+    bullets.flat_map(|line| line.split("`src/").skip(1)).filter_map(|path| path.split(['/', '.']).next()).collect()
 }
 
 /// The roles: every file or folder directly below `src/roles` that is not shared.
@@ -125,7 +141,7 @@ pub(crate) fn dependencies_not_in_a_lock(manifest: &str, lock: &str) -> Vec<Stri
 mod tests {
     use super::*;
 
-    const TABLE: [(&str, &[&str]); 2] = [("segment", &["sync"]), ("sync", &[])];
+    const TABLE: [(&str, &[&str]); 3] = [("sync", &[]), ("segment", &["sync"]), ("roles", &["sync", "segment"])];
 
     fn source(path: &str, text: &str) -> Source {
         Source::new(path, text)
@@ -147,6 +163,21 @@ mod tests {
         let sources = [source("src/segment/mod.rs", "use crate::sync;"), source("src/sync.rs", "")];
         let table: [(&str, &[&str]); 2] = [("segment", &["sync", "replay"]), ("sync", &[])];
         assert_eq!(unused_permissions(&sources, &table), ["`segment` does not use `replay`"]);
+    }
+
+    #[test]
+    fn a_row_names_only_rows_above_it() {
+        assert_eq!(not_above(&TABLE), Vec::<String>::new());
+        let table: [(&str, &[&str]); 3] = [("sync", &["novelty"]), ("replay", &["sync", "segment"]), ("segment", &["segment"])];
+        let violations = [("novelty", "sync"), ("segment", "replay"), ("segment", "segment")];
+        assert_eq!(not_above(&table), violations.map(|(name, own)| format!("`{name}` does not stand above `{own}`")));
+    }
+
+    #[test]
+    fn bullets_of_the_map_begin_with_their_rooms() {
+        let document =
+            "- `src/sync.rs`: atomics\n  in `src/values.rs`\n\n### Words\n\n- `src/shell.rs`, `src/segment/`: two\n- `python/src/`: no";
+        assert_eq!(rooms_of_the_map(document), ["sync", "shell", "segment"]);
     }
 
     #[test]
