@@ -1,39 +1,48 @@
 //! Algorithms: what an actor needs (a [`Policy`]), what a learner needs (a [`Learning`]), and what the supervisor needs
 //! to plan a run (an [`Algorithm`]). One file, one algorithm.
 
-pub mod action;
-mod actor_critic;
+// The algorithms.
 mod appo;
-mod auto_encoder;
-mod blockwise;
-pub mod conformance;
-mod critics;
-mod ddpg;
+mod ddpg; // settings of `deterministic`
 mod deterministic;
-mod distribution;
 pub mod dqn;
-mod error;
-pub mod exploration;
-mod halves;
+mod ppo;
+mod sac;
+mod td3; // settings of `deterministic`
+
+// Parts of off-policy ones.
+mod actor_critic;
+mod critics;
+mod halves; // two learners share one algorithm
+mod squashed_gaussian;
+mod temporal_difference;
+
+// Parts of PPO and APPO.
+mod auto_encoder;
+mod distribution;
 mod learned_policy;
-mod normalised;
 mod policy_and_value;
 mod policy_gradient;
-mod ppo;
+mod step_sums;
+mod surrogate;
+mod v_trace;
+mod value_network;
+
+// What is put around them.
+mod blockwise;
+mod normalised;
+pub mod statistics; // what `normalised` scales by
+
+// What they share.
+pub mod action;
+pub mod conformance;
+mod error;
+pub mod exploration;
 pub mod registry;
-mod sac;
-mod squashed_gaussian;
 #[cfg(test)]
 mod standardised;
 mod state;
-pub mod statistics;
-mod step_sums;
-mod surrogate;
-mod td3;
-mod temporal_difference;
 mod trained;
-mod v_trace;
-mod value_network;
 
 pub use crate::experience::Random;
 pub use action::{ActionBatch, ActionMut, continuous_actions, discrete_actions, greedy, uniform};

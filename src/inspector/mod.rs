@@ -4,13 +4,9 @@
 //! the header is validated before anything else, every index and length from the segment is checked, and no byte
 //! pattern makes it panic. What it finds is plain data, [`Report`], that several renderers share.
 
-mod decoded;
-mod error;
+// What is found, as plain data.
 mod folder;
 mod histogram;
-mod listing;
-mod live;
-mod live_view;
 mod metrics;
 mod printable;
 mod processes;
@@ -18,10 +14,20 @@ mod rates;
 mod replay;
 mod report;
 mod runs;
-mod text;
 mod transition;
 mod tree;
+
+// As text.
+mod decoded;
+mod listing;
+mod text;
 mod words;
+
+// The live view.
+mod live;
+mod live_view;
+
+mod error;
 
 pub use error::InspectError;
 pub use folder::FolderReport;
