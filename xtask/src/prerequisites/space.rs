@@ -20,9 +20,9 @@ const SHARED_MEMORY_BYTES: u64 = 500_000_000;
 const ON_DISK: &str = "Make room, or move this checkout to a larger disk";
 /// What is built in each profile: 1.9 GB were measured for `train`, and 6.4 GB, without incremental files, for `test`.
 const BUILDS: [Build; 2] = [
-    Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/supervisor"] },
+    Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/shoal"] },
     // The tests build the program long before all is built; the documentation comes last, and needs no program.
-    Build { profile: Profile::Dev, folder: "debug", bytes: 7_000_000_000, last: &["debug/supervisor", "doc/shoal/index.html"] },
+    Build { profile: Profile::Dev, folder: "debug", bytes: 7_000_000_000, last: &["debug/shoal", "doc/shoal/index.html"] },
 ];
 
 /// What is built in one profile of cargo.
@@ -186,9 +186,9 @@ mod tests {
             let target = tempfile::tempdir().unwrap();
             let needs_room = || [Profile::Release, Profile::Dev].map(|profile| unbuilt_bytes(target.path(), &[profile]) > 0);
             for (file, expected) in [
-                ("release/supervisor", [false, true]),
+                ("release/shoal", [false, true]),
                 // The tests have begun, and most is still to be built.
-                ("debug/supervisor", [false, true]),
+                ("debug/shoal", [false, true]),
                 ("doc/shoal/index.html", [false, false]),
             ] {
                 let path = target.path().join(folder).join(file);
