@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# `cargo build --release` builds it and its neighbours, `cargo xtask train` only `shoal`.
 DEFAULT_SUPERVISOR = ROOT / "target/release/supervisor"
 # Overrides with which nothing ends a run and no evaluator plays beside it, and those of a run whose metrics are watched.
 FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "evaluator.enabled=false"]

@@ -134,7 +134,7 @@ fn present(executable: PathBuf) -> PathBuf {
 }
 
 /// The workspace of Shoal, if cargo has run a program of the package in the folder `package`, and that is Shoal or its
-/// `xtask`: `cargo xtask train` becomes the supervisor. Other packages may start an installed program of Shoal.
+/// `xtask`: `cargo xtask train` becomes `shoal train`. Other packages may start an installed program of Shoal.
 fn workspace(package: &Path) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     (package == root || package == root.join("xtask")).then(|| root.to_path_buf())

@@ -23,8 +23,8 @@ pub(crate) enum Task {
     Train {
         /// The configuration to train with [default: configs/cartpole_dqn.toml]
         config: Option<PathBuf>,
-        /// Further arguments, handed to the supervisor as they are
-        #[arg(last = true, value_name = "SUPERVISOR ARGUMENTS")]
+        /// Further arguments of `shoal train`, handed on as they are
+        #[arg(last = true)]
         arguments: Vec<OsString>,
     },
     /// Set up what is missing, then check formatting, lints, tests and documentation

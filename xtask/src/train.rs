@@ -14,7 +14,7 @@ use crate::{prerequisites, python, workspace};
 
 const DEFAULT_CONFIG: &str = "configs/cartpole_dqn.toml";
 
-/// Sets up, builds, and becomes the supervisor: it owns the terminal, and its exit status is this program's.
+/// Sets up, builds, and becomes `shoal train`: it owns the terminal, and its exit status is this program's.
 pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result<()> {
     let config = config.unwrap_or_else(default_config);
     check_config(&config)?;
@@ -23,11 +23,11 @@ pub(crate) fn train(config: Option<PathBuf>, arguments: Vec<OsString>) -> Result
     let libtorch = found.map_or_else(|| libtorch::provide(Devices::Cpu), Ok)?;
     let environments = python::provide()?;
     let libtorch = libtorch.loaded_on_demand(Profile::Release);
-    let supervisor = build_supervisor(&libtorch, &environments)?;
-    let mut command = Command::new(&supervisor);
+    let program = build_program(&libtorch, &environments)?;
+    let mut command = Command::new(&program);
     libtorch.hide_other_environment(&mut command);
-    command.arg(&config).args(arguments);
-    Err(command.exec()).with_context(|| format!("{} does not start", supervisor.display()))
+    command.arg("train").arg(&config).args(arguments);
+    Err(command.exec()).with_context(|| format!("{} does not start", program.display()))
 }
 
 /// The default configuration, by a short relative path if possible: the run's own messages show it.
@@ -53,21 +53,22 @@ fn check_config(config: &Path) -> Result<()> {
     bail!("there is no configuration file {}. The configurations that come with Shoal are:{known}", config.display())
 }
 
-/// Builds the supervisor in release mode, with cargo's own progress on the terminal, and returns where cargo put it.
-fn build_supervisor(libtorch: &Libtorch, environments: &python::Environments) -> Result<PathBuf> {
+/// Builds `shoal` in release mode, with cargo's own progress on the terminal, and returns where cargo put it. Each of the other programs
+/// would be linked anew from the whole library, and `shoal` has all their commands.
+fn build_program(libtorch: &Libtorch, environments: &python::Environments) -> Result<PathBuf> {
     say("Building in release mode: several minutes the first time, seconds later.");
     let mut command = workspace::cargo();
-    command.args(["build", "--release", "--package", "shoal", "--bin", "supervisor"]);
+    command.args(["build", "--release", "--package", "shoal", "--bin", "shoal"]);
     command.args(environments.features());
     libtorch.hand_to(&mut command);
-    let words = [&["cargo build --release"][..], environments.features()].concat().join(" ");
+    let words = [&["cargo build --release --bin shoal"][..], environments.features()].concat().join(" ");
     let failure = format!("the build failed; its messages are above. Repeat it alone with:  {words}");
-    workspace::built_path(&mut command, supervisor_executable, &failure)?.context("cargo built no supervisor")
+    workspace::built_path(&mut command, program_executable, &failure)?.context("cargo built no program `shoal`")
 }
 
-/// The path of the supervisor, if this message of cargo has it.
-fn supervisor_executable(message: &Value) -> Option<&str> {
-    let is_it = message["reason"] == "compiler-artifact" && message["target"]["name"] == "supervisor";
+/// The path of the program `shoal`, if this message of cargo has it: the library of that name is no executable.
+fn program_executable(message: &Value) -> Option<&str> {
+    let is_it = message["reason"] == "compiler-artifact" && message["target"]["name"] == "shoal";
     is_it.then(|| message["executable"].as_str()).flatten()
 }
 
@@ -76,16 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_supervisor_is_found_among_the_messages_of_cargo() {
-        let message = r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":"/t/release/supervisor"}"#;
-        assert_eq!(workspace::first_path(message, supervisor_executable), Some(PathBuf::from("/t/release/supervisor")));
+    fn the_program_is_found_among_the_messages_of_cargo() {
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"shoal"},"executable":"/t/release/shoal"}"#;
+        assert_eq!(workspace::first_path(message, program_executable), Some(PathBuf::from("/t/release/shoal")));
         for other in [
             r#"{"reason":"compiler-artifact","target":{"name":"inspect"},"executable":"/t/release/inspect"}"#,
-            r#"{"reason":"compiler-artifact","target":{"name":"supervisor"},"executable":null}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"shoal"},"executable":null}"#,
             r#"{"reason":"build-finished","success":true}"#,
             "not a message",
         ] {
-            assert_eq!(workspace::first_path(other, supervisor_executable), None, "{other}");
+            assert_eq!(workspace::first_path(other, program_executable), None, "{other}");
         }
     }
 

@@ -20,9 +20,9 @@ const SHARED_MEMORY_BYTES: u64 = 500_000_000;
 const ON_DISK: &str = "Make room, or move this checkout to a larger disk";
 /// What is built in each profile: 1.9 GB were measured for `train`, and 6.4 GB, without incremental files, for `test`.
 const BUILDS: [Build; 2] = [
-    Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/supervisor"] },
+    Build { profile: Profile::Release, folder: "release", bytes: 2_000_000_000, last: &["release/shoal"] },
     // The tests build the program long before all is built; the documentation comes last, and needs no program.
-    Build { profile: Profile::Dev, folder: "debug", bytes: 7_000_000_000, last: &["debug/supervisor", "doc/shoal/index.html"] },
+    Build { profile: Profile::Dev, folder: "debug", bytes: 7_000_000_000, last: &["debug/shoal", "doc/shoal/index.html"] },
 ];
 
 /// What is built in one profile of cargo.
@@ -62,7 +62,7 @@ pub(super) fn to_fetch(devices: Devices) -> Check {
 /// Room in `target` for what is not built yet of these `profiles`. If libtorch is fetched to `root` first, and that is on the same file
 /// system, there must be room to fetch it, and then for what is built beside what stays of the set-up.
 fn space_in(root: &Path, target: &Path, profiles: &[Profile], fetches_libtorch: bool) -> Check {
-    let unbuilt_bytes = unbuilt_bytes(target, profiles);
+    let unbuilt_bytes = unbuilt_bytes(target, profiles, fetches_libtorch);
     let needed_bytes = match fetches_libtorch && file_system(root) == file_system(target) {
         true => SETUP_BYTES.max(KEPT_BYTES + unbuilt_bytes),
         false => unbuilt_bytes,
@@ -71,8 +71,9 @@ fn space_in(root: &Path, target: &Path, profiles: &[Profile], fetches_libtorch: 
 }
 
 /// What is not built yet of these `profiles` in `target`: nothing of a complete one, and of another what its size leaves of the estimate.
-fn unbuilt_bytes(target: &Path, profiles: &[Profile]) -> u64 {
-    let is_unbuilt = |build: &Build| profiles.contains(&build.profile) && !build.is_complete(target);
+/// While this checkout `lacks_libtorch` none is complete: a program that is there was built without it.
+fn unbuilt_bytes(target: &Path, profiles: &[Profile], lacks_libtorch: bool) -> u64 {
+    let is_unbuilt = |build: &Build| profiles.contains(&build.profile) && (lacks_libtorch || !build.is_complete(target));
     let (unbuilt, others): (Vec<_>, Vec<_>) = BUILDS.into_iter().partition(is_unbuilt);
     // What was built for a processor by its name lies in another folder, and counts too.
     let others_bytes: u64 = others.into_iter().map(|build| taken_bytes(&target.join(build.folder))).sum();
@@ -169,7 +170,7 @@ mod tests {
     fn each_command_needs_the_room_of_what_it_has_still_to_build() {
         let target = tempfile::tempdir().unwrap();
         let (train, test, both) = ([Profile::Release], [Profile::Dev], [Profile::Dev, Profile::Release]);
-        let unbuilt = |profiles: &[Profile]| unbuilt_bytes(target.path(), profiles);
+        let unbuilt = |profiles: &[Profile]| unbuilt_bytes(target.path(), profiles, false);
         assert_eq!((unbuilt(&train), unbuilt(&test), unbuilt(&both)), (2_000_000_000, 7_000_000_000, 9_000_000_000));
         std::fs::create_dir(target.path().join("debug")).unwrap();
         let built = target.path().join("debug/built");
@@ -184,11 +185,11 @@ mod tests {
     fn what_is_built_completely_needs_no_room_however_small_it_is() {
         for folder in ["", Processor::HOST.target()] {
             let target = tempfile::tempdir().unwrap();
-            let needs_room = || [Profile::Release, Profile::Dev].map(|profile| unbuilt_bytes(target.path(), &[profile]) > 0);
+            let needs_room = || [Profile::Release, Profile::Dev].map(|profile| unbuilt_bytes(target.path(), &[profile], false) > 0);
             for (file, expected) in [
-                ("release/supervisor", [false, true]),
+                ("release/shoal", [false, true]),
                 // The tests have begun, and most is still to be built.
-                ("debug/supervisor", [false, true]),
+                ("debug/shoal", [false, true]),
                 ("doc/shoal/index.html", [false, false]),
             ] {
                 let path = target.path().join(folder).join(file);
@@ -197,6 +198,15 @@ mod tests {
                 assert_eq!(needs_room(), expected, "{folder} {file}");
             }
         }
+    }
+
+    #[test]
+    fn a_program_without_libtorch_leaves_the_whole_to_be_built() {
+        let target = tempfile::tempdir().unwrap();
+        std::fs::create_dir(target.path().join("release")).unwrap();
+        std::fs::write(target.path().join("release/shoal"), "").unwrap();
+        let unbuilt = |lacks_libtorch| unbuilt_bytes(target.path(), &[Profile::Release], lacks_libtorch);
+        assert!(unbuilt(true) > 0 && unbuilt(false) == 0);
     }
 
     #[test]
@@ -238,7 +248,7 @@ mod tests {
             let wanted = format!("{} {words}", gigabytes(bytes));
             assert!(readme.contains(&wanted), "{wanted}");
         }
-        let all = format!("about {:.0} GB for the first command", gigabytes(KEPT_BYTES + release));
+        let all = format!("about {:.0} GB for the first of the two", gigabytes(KEPT_BYTES + release));
         assert!(readme.contains(&all), "{all}");
     }
 }

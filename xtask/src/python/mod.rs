@@ -116,7 +116,7 @@ fn command_to_remake(folder: &Path, python: &Path) -> String {
 /// Makes or completes `folder`; its last file is what says that it is complete.
 fn make(python: &Path, folder: &Path) -> Result<()> {
     const REMEDY: &str = "its own message is above. Check the network connection and try again, or train without Python:  \
-                          cargo run --release --no-default-features --features torch -- CONFIG";
+                          cargo run --release --no-default-features --features torch -- train CONFIG";
     let start = std::time::Instant::now();
     let inside = interpreter(folder);
     // If its interpreter does not run, the Python that it was made from is gone, as after an upgrade of the system, and so its packages are
