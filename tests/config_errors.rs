@@ -103,6 +103,14 @@ tests/data/config/out_of_range.toml:28:12: replay.min_size = -5: must be an inte
 }
 
 #[test]
+fn the_default_that_is_told_is_that_of_the_algorithm_wherever_it_is_named() {
+    for overrides in [["learner.batch_size=0", "algorithm.name=sac"], ["algorithm.name=sac", "learner.batch_size=0"]] {
+        let told = errors_without_a_file(&overrides);
+        assert!(told.contains("or \"auto\"; the default is 256\n"), "{told}");
+    }
+}
+
+#[test]
 fn keys_that_contradict_each_other_are_told_both_values_and_a_way_out() {
     assert_same_lines(
         &errors_of("contradictions.toml", &[]),

@@ -96,9 +96,7 @@ fn quoted(cell: &str) -> Option<&str> {
 /// The configuration that a column of a table of settings is about, if it is about one of Shoal's: the defaults, or a preset.
 fn configuration(column: &str, algorithm: &str) -> Option<Table> {
     let config = if column == "default" {
-        let mut config = Config::for_environment("CartPole-v1");
-        config.algorithm.name = algorithm.into();
-        config
+        Config::for_algorithm(algorithm)
     } else {
         let presets = Preset::find(quoted(column)?);
         presets[0].load(&[]).expect("a preset can be loaded").config

@@ -16,9 +16,10 @@ const BUDGET: Budget = Budget { bytes: 1 << 30, limit: Limit::SharedMemory { use
 /// Keys, by what their paths begin with, that have no effect by default, and what to set for them to have one.
 const SWITCHES: &[(&str, &[&str])] = &[
     ("adaptation.", &["adaptation.enabled=true"]),
-    ("adaptation.step_size", &["adaptation.largest_batch=128"]),
+    ("adaptation.step_size", &["adaptation.largest_batch=512"]),
     ("visualizer.", &["visualizer.enabled=true"]),
     ("learner.swap_interval_updates", &["learner.split=actor_critic"]),
+    ("replay.", &["replay.prioritized=true"]),
     ("algorithm.epsilon_alpha", &["algorithm.exploration=ape_x"]),
     ("auto_encoder.latent", &["environment.id=Rally-v0", "auto_encoder.coefficient=1"]),
     ("evaluator.synchronous_interval_steps", &["actor.count=0"]),

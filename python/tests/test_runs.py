@@ -94,9 +94,10 @@ def test_an_environment_without_a_preset_is_trained_by_the_given_algorithm(folde
     assert run.reason == "step limit"
 
 
-def test_whoever_trains_with_defaults_that_are_unusual_for_the_algorithm_is_told_a_preset(folder):
-    run = shoal.train("MountainCarContinuous-v0", algorithm="sac", run=SHORT, quiet=True)
-    assert 'start from the preset hopper_sac with environment.id = "MountainCarContinuous-v0"' in run.text
+def test_an_actor_critic_without_a_preset_makes_an_update_for_each_step_whatever_the_batch(folder):
+    run = shoal.train("MountainCarContinuous-v0", algorithm="sac", run=SHORT, learner={"batch_size": 16}, quiet=True)
+    written = tomllib.loads((run.folder / "config.toml").read_text())
+    assert (written["replay"]["samples_per_insert"], written["replay"]["prioritized"]) == (16, False)
 
 
 def test_a_class_of_a_script_is_an_environment_to_train_in(folder):

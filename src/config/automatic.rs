@@ -1,5 +1,6 @@
-//! Numbers that are chosen before the run begins: for the machine or the algorithm, if a key is `"auto"`; and for PPO,
-//! if its batch is not configured. The resolved configuration has the chosen numbers.
+//! Numbers that are chosen before the run begins: for the machine or the algorithm, if a key is `"auto"`; for PPO, if its
+//! batch is not configured; and for DDPG, TD3 and SAC, if their updates per step are not. The resolved configuration has
+//! the chosen numbers.
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
@@ -17,6 +18,8 @@ const ACTORS: &str = "actor.count";
 const BATCH_SIZE: &str = "learner.batch_size";
 /// The keys that may be `"auto"`.
 pub(super) const KEYS: [&str; 2] = [ACTORS, BATCH_SIZE];
+/// The key whose number follows the batch of DDPG, TD3 and SAC unless it is configured.
+pub(super) const SAMPLES_PER_INSERT: &str = "replay.samples_per_insert";
 /// The keys of a batch of PPO and of its parts.
 pub(super) const BATCH_KEYS: [&str; 2] = [BATCH_SIZE, "algorithm.minibatches"];
 
@@ -27,7 +30,7 @@ pub const LEAST_TRANSITIONS_PER_LEARNER: usize = 128;
 /// memory of its own.
 pub const SLEEPING_ACTORS_PER_CORE: usize = 4;
 
-/// Chooses numbers for the keys with these `paths`, which are among [`KEYS`].
+/// Chooses numbers for the keys with these `paths`, which are among [`KEYS`] and [`SAMPLES_PER_INSERT`].
 pub(super) fn choose(config: &mut Config, paths: &BTreeSet<&str>) {
     // Counts the cores that this process may use, and heeds how much time on them its control group grants.
     let cores = available_parallelism().map_or(1, usize::from);
@@ -45,6 +48,10 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
         };
         let chosen = first_batch_size(usual, indivisible, learners, largest_first_batch(config));
         config.learner.batch_size = batch_within_range(config, chosen);
+    }
+    if paths.contains(SAMPLES_PER_INSERT) {
+        // An update for each environment step, however many transitions it draws.
+        config.replay.samples_per_insert = Some(config.learner.batch_size as f64);
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;

@@ -1,7 +1,7 @@
 //! What follows from the name of the algorithm, each as a method of its own. Which keys and rules concern an
 //! algorithm is declared with the keys and the rules.
 
-use super::schema::{AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS, Loss};
+use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS, Loss};
 
 /// What an algorithm learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,25 @@ pub struct TargetNetworks {
 }
 
 impl Config {
+    /// The defaults for the algorithm with this name; `environment.id` has none. DDPG, TD3 and SAC have those with which
+    /// they are usually run and compared: one update for each environment step, of transitions that are drawn uniformly.
+    pub fn for_algorithm(name: &str) -> Self {
+        let algorithm = AlgorithmConfig { name: name.to_owned(), ..AlgorithmConfig::default() };
+        let mut config = Self { algorithm, ..Self::default() };
+        if config.is_actor_critic() {
+            (config.learner.batch_size, config.replay.samples_per_insert) = (256, Some(256.0));
+            (config.learner.max_gradient_norm, config.learner.publish_interval_updates) = (None, 1);
+            (config.actor.environments, config.actor.flush_transitions) = (1, 1);
+            config.replay.prioritized = false;
+        }
+        config
+    }
+
+    /// Whether the algorithm is DDPG, TD3 or SAC.
+    pub(super) fn is_actor_critic(&self) -> bool {
+        ACTOR_CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
+    }
+
     /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.
     pub fn rows(&self) -> Rows {
         if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
@@ -170,6 +189,26 @@ mod tests {
         };
         assert_eq!([set.clip_ratio("ppo"), set.trace_decay("ppo"), set.value_coefficient("ppo")], [0.1, 0.2, 0.3]);
         assert!(set.loss("dqn") == Loss::Mse && !set.normalises_advantages("ppo"));
+    }
+
+    #[test]
+    fn the_defaults_of_ddpg_td3_and_sac_are_what_their_presets_for_hopper_have() {
+        let settings = |config: &Config| {
+            let Config { actor, learner, replay, .. } = config;
+            let of_updates = (learner.batch_size, learner.max_gradient_norm, learner.publish_interval_updates);
+            (of_updates, replay.prioritized, replay.samples_per_insert, actor.environments, actor.flush_transitions)
+        };
+        for (name, preset) in [
+            ("ddpg", include_str!("../../configs/hopper_ddpg.toml")),
+            ("td3", include_str!("../../configs/hopper_td3.toml")),
+            ("sac", include_str!("../../configs/hopper_sac.toml")),
+        ] {
+            let of_preset = Config::parse(preset, "preset.toml", &[]).unwrap().config;
+            let named = format!("environment.id = \"{}\"\nalgorithm.name = \"{name}\"\n", of_preset.environment.id);
+            let loaded = Config::parse(&named, "task.toml", &[]).unwrap().config;
+            assert_eq!(settings(&loaded), settings(&of_preset), "{name}");
+            assert_eq!(loaded, Config { environment: of_preset.environment, ..Config::for_algorithm(name) });
+        }
     }
 
     #[test]

@@ -13,14 +13,14 @@ use crate::suggestion::nearest;
 /// Keys of SAC that other libraries leave to the program by `"auto"`, and that are `"none"` here for that.
 const FOUND_IF_NONE: &[&str] = &["entropy_temperature", "target_entropy"];
 
-/// The key that `entry` sets, or what is wrong with it.
-pub(crate) fn check(entry: &Entry) -> Result<&'static Key, ConfigError> {
+/// The key that `entry` sets, or what is wrong with it. `algorithm` is the one whose defaults are advised.
+pub(crate) fn check(entry: &Entry, algorithm: &str) -> Result<&'static Key, ConfigError> {
     let Some(key) = Key::find(&entry.path) else {
         let (table, name) = entry.path.split_once('.').expect("entries have the path table.key");
         let problem = Problem::UnknownKey(advice::for_key(table, name));
         return Err(ConfigError::new(entry.key_place.clone(), &entry.path, problem));
     };
-    let Some(problem) = problem(key, &entry.value, key.default_value()) else { return Ok(key) };
+    let Some(problem) = problem(key, &entry.value, key.default_for(algorithm)) else { return Ok(key) };
     Err(ConfigError { value: Some(entry.text.clone()), ..ConfigError::new(entry.value_place.clone(), &entry.path, problem) })
 }
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::{Probe, Setting, Verdict};
+use crate::config::automatic::SAMPLES_PER_INSERT;
 use crate::config::schema::{AlgorithmConfig, LEAST_FRAGMENTS};
 use crate::config::{Config, Rows};
 
@@ -113,6 +114,12 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     let samples = config.replay.samples_per_insert.map_or(1.0, counts_as);
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
+    } else if config.is_actor_critic()
+        && home.batch_size != configured
+        && let Some(ratio) = &mut fitted.replay.samples_per_insert
+    {
+        // Where nobody sets it, it would follow the batch.
+        set(SAMPLES_PER_INSERT, ratio, 1.0);
     }
     // If no band was configured, the one in force follows from the upper ends of the ranges. Without a search it would be
     // narrower, so it is written out.
@@ -144,7 +151,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
 /// The keys whose values are in samples and grow with what an update counts as, with these values.
 fn per_sample(config: &mut Config) -> impl Iterator<Item = (&'static str, &mut f64)> {
     let replay = &mut config.replay;
-    let numbers = [("replay.samples_per_insert", &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
+    let numbers = [(SAMPLES_PER_INSERT, &mut replay.samples_per_insert), ("replay.error_band", &mut replay.error_band)];
     numbers.into_iter().filter_map(|(path, value)| Some((path, value.as_mut()?)))
 }
 
@@ -267,16 +274,33 @@ pub(crate) mod tests {
         assert_eq!(repeated(Some(1_000), OnFull::DropOldest), "", "nobody waits, and the room stays");
     }
 
+    /// Whether the flags that repeat a run of `text` which was fitted to `home` make the configuration that does so.
+    fn is_repeated(text: &str, config: &Config, home: Setting) -> bool {
+        let (fitted, more) = repeating(config, home);
+        let flags = format!("{}{more} --set adaptation.enabled=false", home.flags());
+        let overrides: Vec<String> = flags.split(' ').filter(|word| *word != "--set").map(str::to_owned).collect();
+        Config::parse(text, "task.toml", &overrides).unwrap().config == fitted
+    }
+
     #[test]
     fn what_repeats_a_run_of_ppo_divides_its_batch_as_it_was_divided() {
         let text = "environment.id = \"CartPole-v1\"\nalgorithm.name = \"ppo\"\nadaptation.enabled = true\n";
         let config = Config::parse(text, "task.toml", &[]).unwrap().config;
         assert_eq!((config.learner.batch_size, config.algorithm.minibatches), (256, 16));
-        let home = Setting { environments: 4, ..config.setting() };
-        let (fitted, more) = repeating(&config, home);
-        let flags = format!("{}{more} --set adaptation.enabled=false", home.flags());
-        let overrides: Vec<String> = flags.split(' ').filter(|word| *word != "--set").map(str::to_owned).collect();
-        assert_eq!(Config::parse(text, "task.toml", &overrides).unwrap().config, fitted);
+        assert!(is_repeated(text, &config, Setting { environments: 4, ..config.setting() }));
+    }
+
+    #[test]
+    fn what_repeats_a_run_whose_ratio_would_follow_the_batch_keeps_the_ratio() {
+        let text =
+            "environment.id = \"Pendulum-v1\"\nalgorithm.name = \"td3\"\nadaptation.enabled = true\nadaptation.largest_batch = 512\n";
+        for hold in ["samples_per_insert", "updates_per_step"] {
+            let text = format!("{text}adaptation.hold = \"{hold}\"\n");
+            let config = Config::parse(&text, "task.toml", &[]).unwrap().config;
+            assert_eq!((config.learner.batch_size, config.replay.samples_per_insert), (256, Some(256.0)));
+            assert!(is_repeated(&text, &config, Setting { batch_size: 512, ..config.setting() }), "{hold}");
+            assert!(is_repeated(&text, &config, config.setting()), "{hold}");
+        }
     }
 
     #[test]

@@ -292,6 +292,14 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_the_defaults_of_the_algorithm_make_idle_is_refused_before_and_after_its_name() {
+        let (name, alpha) = ("algorithm.name=sac", "replay.alpha=0.7");
+        assert!(!is_accepted("", &[name, alpha]) && !is_accepted("", &[alpha, name]), "SAC draws uniformly");
+        assert!(is_accepted("", &[alpha, name, "replay.prioritized=true"]) && is_accepted("", &[alpha, "algorithm.name=dqn"]));
+        assert!(is_accepted("", &[name, "replay.prioritized=true", alpha, "replay.prioritized=false"]));
+    }
+
+    #[test]
     fn a_key_that_rests_contradicts_no_other() {
         let by_steps = "[actor]\ncount = 2\n[checkpoint]\nsynchronous_interval_steps = 500\nreplay = \"never\"\n";
         assert!(is_accepted(by_steps, &[]) && !is_accepted(by_steps, &["actor.count=0"]));

@@ -6,14 +6,17 @@ use toml::Value;
 use super::automatic::{self, AUTO};
 use super::key_type::{Kind, NONE};
 use super::limits::Limits;
-use super::schema::{Config, TABLES, TRANSITION_ALGORITHMS};
+use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, TABLES, TRANSITION_ALGORITHMS};
 
-/// The default of every key, table by table.
-pub(super) fn defaults() -> &'static toml::Table {
+/// The default of every key for the algorithm with this name, table by table.
+pub(super) fn defaults_of(algorithm: &str) -> &'static toml::Table {
     // Not behind a lock: if a process forks while one of its threads holds the lock, as one that attaches may, the
     // lock stays locked for ever in the child.
-    static DEFAULTS: OnceBox<toml::Table> = OnceBox::new();
-    DEFAULTS.get_or_init(|| Box::new(Config::for_environment("").to_table()))
+    static DEFAULTS: OnceBox<[toml::Table; 2]> = OnceBox::new();
+    // The name itself has one default, whatever is chosen.
+    let table = |name| Config { algorithm: AlgorithmConfig::default(), ..Config::for_algorithm(name) }.to_table();
+    let [of_actor_critics, of_others] = DEFAULTS.get_or_init(|| Box::new([ACTOR_CRITIC_ALGORITHMS[0], ""].map(table)));
+    if ACTOR_CRITIC_ALGORITHMS.contains(&algorithm) { of_actor_critics } else { of_others }
 }
 
 /// One TOML table.
@@ -112,9 +115,14 @@ impl Key {
         }
     }
 
-    /// The value that the key has when nobody sets it.
+    /// The value that the key has when nobody sets it, unless the algorithm has a default of its own.
     pub(crate) fn default_value(&self) -> &'static Value {
-        &defaults()[self.table][self.name]
+        self.default_for("")
+    }
+
+    /// The value that the key has when nobody sets it, for the algorithm with this name.
+    pub(super) fn default_for(&self, algorithm: &str) -> &'static Value {
+        &defaults_of(algorithm)[self.table][self.name]
     }
 
     /// Whether the key has to be set: its default is then none of the allowed values.
@@ -165,8 +173,10 @@ mod tests {
 
     #[test]
     fn every_field_of_the_structs_is_declared_and_every_declared_key_is_a_field() {
-        let mut spelled: Vec<String> =
-            defaults().iter().flat_map(|(table, keys)| keys.as_table().unwrap().keys().map(move |key| format!("{table}.{key}"))).collect();
+        let mut spelled: Vec<String> = defaults_of("")
+            .iter()
+            .flat_map(|(table, keys)| keys.as_table().unwrap().keys().map(move |key| format!("{table}.{key}")))
+            .collect();
         let mut declared: Vec<String> = Key::all().map(Key::path).collect();
         spelled.sort();
         declared.sort();
@@ -176,7 +186,9 @@ mod tests {
     #[test]
     fn every_default_but_that_of_a_required_key_is_allowed() {
         for key in Key::all() {
-            assert!(key.has_type_of(key.default_value()), "{} has a default of another type", key.path());
+            let of_sac = key.default_for("sac");
+            assert!(key.has_type_of(key.default_value()) && key.has_type_of(of_sac), "{} has a default of another type", key.path());
+            assert_eq!(key.allows(of_sac), !key.is_required(), "{}", key.path());
         }
         let required: Vec<String> = Key::all().filter(|key| key.is_required()).map(Key::path).collect();
         assert_eq!(required, ["environment.id"]);

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Value;
 
-use super::automatic;
+use super::automatic::{self, SAMPLES_PER_INSERT};
 use super::check::check;
 use super::document::{self, Document, Entry};
 use super::error::{ConfigError, ConfigErrors, Problem};
 use super::idle;
-use super::key::{Key, defaults};
+use super::key::{Key, defaults_of};
 use super::overrides;
 use super::own::OWN;
 use super::place::Place;
@@ -23,6 +23,9 @@ use super::schema::Config;
 
 /// Largest configuration that is read.
 pub(crate) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
+
+/// The key on which some defaults depend.
+const ALGORITHM: &str = "algorithm.name";
 
 /// A checked configuration and where it came from.
 #[derive(Debug, Clone)]
@@ -106,7 +109,8 @@ impl Config {
         entries.extend(argument);
         entries.extend(overrides::read(overrides, &mut errors));
 
-        entries.retain(|entry| check_unless_own(entry).map_err(|error| errors.push(error)).is_ok());
+        let algorithm = algorithm_in(entries.iter()).to_owned();
+        entries.retain(|entry| check_unless_own(entry, &algorithm).map_err(|error| errors.push(error)).is_ok());
         let accepted = last_of_each(&entries);
         let refused: BTreeSet<String> = errors.iter().map(|error| error.key.clone()).collect();
         let keys = accepted.iter().map(|(path, entry)| (path.clone(), entry.value_place.clone())).collect();
@@ -116,7 +120,7 @@ impl Config {
         if !is_broken {
             errors.extend(missing_keys(&accepted, &refused, &places));
             errors.extend(contradictions(&config, &refused, &places));
-            if !refused.contains("algorithm.name") {
+            if !refused.contains(ALGORITHM) {
                 errors.extend(without_effect(&config.algorithm.name, &accepted));
             }
         }
@@ -141,8 +145,13 @@ impl Config {
 }
 
 /// What is wrong with an entry by itself. The keys of an algorithm that a program adds are checked when it is built.
-fn check_unless_own(entry: &Entry) -> Result<(), ConfigError> {
-    if entry.is_own() { Ok(()) } else { check(entry).map(drop) }
+fn check_unless_own(entry: &Entry, algorithm: &str) -> Result<(), ConfigError> {
+    if entry.is_own() { Ok(()) } else { check(entry, algorithm).map(drop) }
+}
+
+/// The algorithm that the last of `entries` about it names; empty if there is none.
+fn algorithm_in<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> &'a str {
+    entries.rev().find(|entry| entry.path == ALGORITHM).and_then(|entry| entry.value.as_str()).unwrap_or_default()
 }
 
 /// The entry of each key that was written last, by its path.
@@ -150,22 +159,25 @@ fn last_of_each<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<St
     entries.into_iter().map(|entry| (entry.path.clone(), entry.clone())).collect()
 }
 
-/// The defaults with the accepted entries laid over them, and with numbers chosen for the keys that are left to the
-/// machine and for a batch of PPO that has none.
+/// The defaults of the algorithm with the accepted entries laid over them, and with numbers chosen for the keys that are
+/// left to the machine or follow a batch, and for a batch of PPO that has none.
 fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
-    let mut root = defaults().clone();
-    let mut left_to_the_machine = BTreeSet::new();
+    let mut root = defaults_of(algorithm_in(accepted.values())).clone();
+    let mut left_open = BTreeSet::new();
     for (path, entry) in accepted {
         if Key::find(path).is_some_and(|key| key.is_automatic(&entry.value)) {
-            left_to_the_machine.insert(path.as_str());
+            left_open.insert(path.as_str());
             continue;
         }
         let (table, name) = path.split_once('.').expect("entries have the path table.key");
         root[table].as_table_mut().expect("every table is one").insert(name.to_owned(), entry.value.clone());
     }
     let mut config = Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields");
-    automatic::choose(&mut config, &left_to_the_machine);
-    if !automatic::BATCH_KEYS.iter().any(|&path| accepted.contains_key(path) && !left_to_the_machine.contains(path)) {
+    if config.is_actor_critic() && !accepted.contains_key(SAMPLES_PER_INSERT) {
+        left_open.insert(SAMPLES_PER_INSERT);
+    }
+    automatic::choose(&mut config, &left_open);
+    if !automatic::BATCH_KEYS.iter().any(|&path| accepted.contains_key(path) && !left_open.contains(path)) {
         automatic::let_ppo_learn_from_new_fragments(&mut config);
     }
     config
@@ -200,14 +212,16 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 /// so. `entries` are in the order in which they were written.
 fn changed_in_vain(config: &Config, entries: &[Entry], in_file: &BTreeMap<String, Value>) -> Vec<ConfigError> {
     let is_changed = |entry: &&Entry| {
-        let default = || Key::find(&entry.path).map(Key::default_value);
+        let default = || Key::find(&entry.path).map(|key| key.default_for(&config.algorithm.name));
         entry.value_place.is_override() && !in_file.get(&entry.path).or_else(default).is_some_and(|old| is_same(&entry.value, old))
     };
     let accepted = last_of_each(entries);
     let idle = accepted.values().filter(is_changed).filter_map(|entry| Some((entry, idle::reason(&entry.path, config)?)));
-    // Whether the entry had an effect before later overrides, which switch that effect off on purpose.
+    // Whether the entry had an effect before later overrides, which switch that effect off on purpose. The algorithm is
+    // no such switch, wherever it is named: some parts are off by its defaults.
     let is_expected = |entry: &Entry| {
-        let until_then = last_of_each(entries.iter().filter(|other| other.value_place <= entry.value_place));
+        let came_before = |other: &&Entry| other.value_place <= entry.value_place || other.path == ALGORITHM;
+        let until_then = last_of_each(entries.iter().filter(came_before));
         idle::reason(&entry.path, &assemble(&until_then)).is_none()
     };
     idle.filter(|(entry, _)| !is_expected(entry))
@@ -236,7 +250,7 @@ fn contradictions(config: &Config, refused: &BTreeSet<String>, places: &Places) 
 fn differences(config: &Config, places: &Places) -> Vec<Difference> {
     let values = config.to_table();
     let declared = Key::all().filter_map(|key| {
-        let (value, default) = (&values[key.table][key.name], key.default_value());
+        let (value, default) = (&values[key.table][key.name], key.default_for(&config.algorithm.name));
         (value != default).then(|| Difference {
             key: key.path(),
             value: value.to_string(),
@@ -306,6 +320,11 @@ impl Loaded {
     /// Whether `key` was set anywhere.
     pub fn is_set(&self, key: &str) -> bool {
         self.places.keys.contains_key(key)
+    }
+
+    /// The keys that are set and have no effect, each with what to set for it to have one.
+    pub(crate) fn idle_keys(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.places.keys.keys().filter_map(|key| Some((key.as_str(), idle::reason(key, &self.config)?.remedy)))
     }
 }
 
@@ -401,6 +420,30 @@ mod tests {
     }
 
     #[test]
+    fn ddpg_td3_and_sac_make_an_update_for_each_step_whatever_the_batch_unless_it_is_configured() {
+        let chosen = |file: &str, overrides: &[&str]| {
+            let overrides: Vec<String> = overrides.iter().map(|&change| change.to_owned()).collect();
+            let text = format!("environment.id = \"Pendulum-v1\"\n{file}\n");
+            let config = Config::parse(&text, "task.toml", &overrides).unwrap().config;
+            (config.learner.batch_size, config.replay.samples_per_insert, config.replay.prioritized)
+        };
+        let of_sac = |overrides: &[&str]| chosen("algorithm.name = \"sac\"", overrides);
+        assert_eq!(of_sac(&[]), (256, Some(256.0), false));
+        assert_eq!(chosen("learner.batch_size = 128", &["algorithm.name=td3"]), (128, Some(128.0), false), "wherever it is named");
+        assert_eq!(chosen("", &["learner.batch_size=128", "algorithm.name=ddpg"]), (128, Some(128.0), false));
+        assert_eq!(of_sac(&["learner.batch_size=auto", "learner.count=4"]), (512, Some(512.0), false));
+        assert_eq!(of_sac(&["learner.batch_size=128", "replay.samples_per_insert=32"]), (128, Some(32.0), false));
+        assert_eq!(of_sac(&["replay.samples_per_insert=none", "replay.prioritized=true"]), (256, None, true));
+        for other in ["algorithm.name=dqn", "algorithm.name=mine"] {
+            assert_eq!(of_sac(&[other]), (64, Some(32.0), true), "{other}");
+            assert_eq!(of_sac(&[other, "learner.batch_size=128"]), (128, Some(32.0), true), "{other}");
+        }
+        let resolved = Config::parse("environment.id = \"Pendulum-v1\"\nalgorithm.name = \"sac\"", "task.toml", &[]).unwrap().config;
+        let goes_on = Config::parse(&resolved.to_toml(), "config.toml", &["learner.batch_size=128".into()]).unwrap().config;
+        assert_eq!(goes_on.replay.samples_per_insert, Some(256.0), "what a run has begun with stays");
+    }
+
+    #[test]
     fn a_batch_of_ppo_has_the_fragments_of_all_environments_unless_it_is_configured() {
         let file = "[environment]\nid = \"CartPole-v1\"\n";
         let batch_size = |overrides: &[&str]| {
@@ -427,7 +470,7 @@ mod tests {
         assert_eq!(batch_size(&automatic), (256, 4), "nor is the batch that is chosen then a round, and its parts are the default");
         let sixteen = ["algorithm.name=ppo", "actor.environments=5", "learner.publish_interval_updates=16"];
         assert_eq!(batch_size(&sixteen), (160, 12), "not 10 parts, from whose 40 updates the last 8 would be published late");
-        assert_eq!(batch_size(&["algorithm.name=sac"]).0, 64, "the default, where transitions are drawn again and again");
+        assert_eq!(batch_size(&["algorithm.name=dqn"]).0, 64, "the default, where transitions are drawn again and again");
         let of_file = Config::parse(&format!("{file}[algorithm]\nname = \"ppo\"\nminibatches = 4\n"), "task.toml", &[]).unwrap().config;
         assert_eq!((of_file.learner.batch_size, of_file.algorithm.minibatches), (64, 4), "as the file sets one of the two");
     }

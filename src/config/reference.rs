@@ -6,13 +6,13 @@ use super::idle::IDLE;
 use super::key::{Key, Table};
 use super::key_type::Kind;
 use super::rules::RULES;
-use super::schema::TABLES;
+use super::schema::{ACTOR_CRITIC_ALGORITHMS, TABLES};
 
 const INTRODUCTION: &str = "\
 # Configuration
 
 A TOML file describes a run; `--set TABLE.KEY=VALUE` changes a key and wins over the file.
-A key that neither sets has its default. `\"none\"` stands for an absent value,
+A key that neither sets has its default; some algorithms have another. `\"none\"` stands for an absent value,
 and `\"auto\"` for a number that is chosen for the machine or the algorithm when the run begins.
 
 What is wrong is refused all at once, each error with its place: unknown keys,
@@ -88,7 +88,7 @@ fn write_table(page: &mut String, table: &Table) {
     line(page, format_args!("\n## [{}]\n\n{}\n", table.name, table.doc.trim()));
     line(page, format_args!("| key | default | allowed | unit | meaning |\n|---|---|---|---|---|"));
     for key in table.keys {
-        let default = if key.is_required() { "required".to_owned() } else { format!("`{}`", key.default_value()) };
+        let default = if key.is_required() { "required".to_owned() } else { defaults_in_words(key) };
         let allowed = Key { unit: "", ..*key }.allowed();
         let only = only_for(key.algorithms);
         line(page, format_args!("| `{}` | {default} | {allowed} | {} | {}{only} |", key.name, key.unit, key.doc.trim()));
@@ -101,6 +101,13 @@ fn write_table(page: &mut String, table: &Table) {
             }
         }
     }
+}
+
+/// The default of a key, and that of the algorithms that have another.
+fn defaults_in_words(key: &Key) -> String {
+    let (default, other) = (key.default_value(), key.default_for(ACTOR_CRITIC_ALGORITHMS[0]));
+    let other = if other == default { String::new() } else { format!("; `{other}` for {}", ACTOR_CRITIC_ALGORITHMS.join(", ")) };
+    format!("`{default}`{other}")
 }
 
 /// For which algorithms a key or a condition is; nothing if it is for all.

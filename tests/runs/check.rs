@@ -73,29 +73,20 @@ fn the_plan_advises_of_a_length_alone_where_the_batch_follows_it() {
 }
 
 #[test]
-fn the_plan_names_a_preset_where_the_defaults_are_unusual_for_the_algorithm() {
+fn the_plan_names_a_key_of_priorities_that_rests_by_the_defaults_of_the_algorithm() {
     let folder = tempfile::tempdir().unwrap();
-    let advice = "note        the defaults make 0.5 updates of 64 transitions per environment step, drawn by priority, which is \
-                  unusual for td3; start from the preset hopper_td3 with environment.id = \"MountainCarContinuous-v0\"\n";
+    let note = "note        replay.alpha has no effect: td3 draws transitions uniformly by default; leave it out, or set \
+                replay.prioritized=true\n";
     let file = folder.path().join("task.toml");
-    std::fs::write(&file, "environment.id = \"MountainCarContinuous-v0\"\nalgorithm.name = \"td3\"\n").unwrap();
+    std::fs::write(&file, "environment.id = \"MountainCarContinuous-v0\"\nalgorithm.name = \"td3\"\nreplay.alpha = 0.7\n").unwrap();
     let of_file = |changes: &[&str]| said(&supervisor_with(&file, folder.path(), &[&["--check"][..], changes].concat()));
-    assert!(of_file(&[]).contains(advice), "{}", of_file(&[]));
-    let decided = of_file(&["--set", "replay.samples_per_insert=64"]);
-    assert!(decided.contains("\nchecked ") && !decided.contains("preset"), "{decided}");
-    let shoal = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
-        command.args(arguments).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path());
-        said(&command.output().unwrap())
-    };
-    let by_name = ["train", "MountainCarContinuous-v0", "--set", "algorithm.name=td3"];
-    let several = ["--seeds", "1", "--set", "run.stop_env_steps=50"];
-    for more in [&["--check"][..], &several] {
-        let told = shoal(&[&by_name[..], more].concat());
-        assert_eq!(told.matches(advice).count(), 1, "{told}");
-    }
-    let usual = shoal(&["train", "hopper_td3", "--check", "--set", "environment.id=MountainCarContinuous-v0"]);
-    assert!(usual.contains("\nchecked ") && !usual.contains("unusual"), "what is advised is not remarked on: {usual}");
+    assert!(of_file(&[]).contains(note), "{}", of_file(&[]));
+    let decided = of_file(&["--set", "replay.prioritized=true"]);
+    assert!(decided.contains("\nchecked ") && !decided.contains("no effect"), "{decided}");
+    let mut seeds = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    seeds.args(["train", "task.toml", "--seeds", "1", "--set", "run.stop_env_steps=50"]);
+    let told = said(&seeds.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap());
+    assert_eq!(told.matches(note).count(), 1, "{told}");
 }
 
 #[test]

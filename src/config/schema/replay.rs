@@ -30,7 +30,8 @@ table! {
         initial_priority: InitialPriority = InitialPriority::Max, Limits::Any, "", only TRANSITION_ALGORITHMS;
         /// Transitions stored before the first batch is sampled.
         min_size: usize = 1_000, whole(1, LARGEST_CAPACITY), "transitions", only TRANSITION_ALGORITHMS;
-        /// Transitions sampled per transition inserted. `"none"` lets actors and learners run freely.
+        /// Transitions sampled per transition inserted. `"none"` lets actors and learners run freely. For DDPG, TD3 and
+        /// SAC the default follows `learner.batch_size`: an update for each environment step.
         samples_per_insert: Option<f64> = Some(32.0), positive(), "samples per insert", only TRANSITION_ALGORITHMS;
         /// How far sampling may run ahead or fall behind by that ratio, in samples, before the faster side waits.
         /// `"none"` chooses the band.

@@ -124,11 +124,11 @@ impl Prepared {
         environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
     }
 
-    /// What there is to say of what `loaded` sets and leaves: settings that were written for another environment, and defaults that are
-    /// unusual for the algorithm.
+    /// What there is to say of what `loaded` sets and leaves: settings that were written for another environment, and keys of priorities
+    /// that nobody draws by.
     pub fn remarks_on_settings(loaded: &Loaded) -> impl Iterator<Item = String> {
         let of_arguments = [KEYWORD_ARGUMENTS, EVALUATION_ARGUMENTS].into_iter().filter_map(move |key| remark_on_arguments(loaded, key));
-        remark_on_goal(loaded).into_iter().chain(of_arguments).chain(remarks::unusual_defaults(loaded))
+        remark_on_goal(loaded).into_iter().chain(of_arguments).chain(remarks::priorities_at_rest(loaded))
     }
 
     /// The algorithm, for whoever does not ask on which device it computes.

@@ -1,20 +1,17 @@
 //! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that
-//! wait, targets that hardly follow, defaults that are unusual for the algorithm, a run that ends before it learns, or
-//! that is to go on and writes nothing to go on from.
+//! wait, targets that hardly follow, keys of priorities that nobody draws by, a run that ends before it learns, or that
+//! is to go on and writes nothing to go on from.
 
 use indicatif::BinaryBytes;
 
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
 use crate::config::{Config, LEAST_TRANSITIONS_PER_LEARNER, Loaded, Resume, Rows, TargetNetworks, multiple_near};
-use crate::presets::Preset;
 use crate::readable::{counted, grouped};
 
 /// A target network that is further behind the learned one hardly follows it.
 const SLOW_TARGET_UPDATES: f64 = 10_000.0;
 /// A run of so many environment steps may take minutes that nobody wants to lose.
 const LONG_RUN_STEPS: u64 = 50_000;
-/// Whoever sets one of these has decided how much is learned from a step.
-const KEYS_OF_LEARNING_FROM_A_STEP: [&str; 3] = ["learner.batch_size", "replay.samples_per_insert", "replay.prioritized"];
 /// Batches with a smaller share of their steps differ from what a configuration says.
 const LEAST_SHARE_OF_A_BATCH: f64 = 0.8;
 
@@ -203,21 +200,14 @@ fn slow_target(config: &Config) -> Option<String> {
     })
 }
 
-/// The defaults suit DQN. DDPG, TD3 and SAC are usually run as their presets do, also on a task that has none.
-pub(super) fn unusual_defaults(loaded: &Loaded) -> Option<String> {
-    let config = &loaded.config;
-    let (algorithm, id) = (config.algorithm.name.as_str(), &config.environment.id);
-    if !matches!(algorithm, "ddpg" | "td3" | "sac") || KEYS_OF_LEARNING_FROM_A_STEP.iter().any(|key| loaded.is_set(key)) {
-        return None;
-    }
-    let of_the_task = Preset::find(id).into_iter().find(|preset| preset.algorithm() == algorithm);
-    let preset = of_the_task.map_or_else(|| format!("hopper_{algorithm}"), |preset| preset.name.to_owned());
-    let batch_size = config.learner.batch_size;
-    let updates = config.replay.samples_per_insert? / batch_size as f64;
-    Some(format!(
-        "the defaults make {updates} updates of {batch_size} transitions per environment step, drawn by priority, which is unusual for \
-         {algorithm}; start from the preset {preset} with environment.id = \"{id}\""
-    ))
+/// A file that sets a key of priorities may take an algorithm to draw by them that does not do so by default.
+pub(super) fn priorities_at_rest(loaded: &Loaded) -> Option<String> {
+    let by_priority = "replay.prioritized=true";
+    let (key, _) = loaded.idle_keys().find(|&(_, remedy)| remedy == by_priority)?;
+    (!loaded.is_set("replay.prioritized")).then(|| {
+        let algorithm = &loaded.config.algorithm.name;
+        format!("{key} has no effect: {algorithm} draws transitions uniformly by default; leave it out, or set {by_priority}")
+    })
 }
 
 /// The environment steps that a run takes before its first update, the keys that they follow from, and what may have it
@@ -446,26 +436,17 @@ mod tests {
     }
 
     #[test]
-    fn defaults_that_are_unusual_for_an_algorithm_are_told_with_a_preset_unless_they_are_decided_on() {
-        let told = |id: &str, changes: &[&str]| {
-            let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
-            unusual_defaults(&Config::of_argument(id, "task", &changes).unwrap())
+    fn keys_of_priorities_in_a_file_are_named_where_the_algorithm_draws_uniformly_and_nobody_says_so() {
+        let told = |name: &str, more: &str| {
+            let text = format!("environment.id = \"Pendulum-v1\"\nalgorithm.name = \"{name}\"\nreplay.alpha = 0.7\n{more}");
+            priorities_at_rest(&Config::parse(&text, "task.toml", &[]).unwrap())
         };
-        for algorithm in ["ddpg", "td3", "sac"] {
-            let name = format!("algorithm.name={algorithm}");
-            let preset = format!("hopper_{algorithm}");
-            assert_eq!(Preset::find(&preset).len(), 1);
-            let unusual = told("python:task:Task", &[&name]).unwrap();
-            assert!(unusual.contains("make 0.5 updates of 64 transitions") && unusual.contains(&format!("for {algorithm};")), "{unusual}");
-            assert!(unusual.ends_with(&format!("the preset {preset} with environment.id = \"python:task:Task\"")), "{unusual}");
-            for decided in ["replay.samples_per_insert=32", "learner.batch_size=64", "replay.prioritized=true"] {
-                assert_eq!(told("python:task:Task", &[&name, decided]), None);
-            }
+        for name in ["ddpg", "td3", "sac"] {
+            let at_rest = told(name, "").unwrap();
+            assert!(at_rest.starts_with(&format!("replay.alpha has no effect: {name} draws")), "{at_rest}");
+            assert_eq!([told(name, "replay.prioritized = false"), told(name, "replay.prioritized = true")], [None, None]);
         }
-        assert!(told("Pendulum-v1", &["algorithm.name=sac"]).unwrap().contains("the preset pendulum_sac with"), "that of the task");
-        for name in ["algorithm.name=dqn", "algorithm.name=ppo", "algorithm.name=appo"] {
-            assert_eq!(told("python:task:Task", &[name]), None);
-        }
+        assert_eq!([told("dqn", ""), told("mine", "")], [None, None]);
     }
 
     #[test]
