@@ -56,7 +56,6 @@ const MAY_IMPORT: [(&str, &[&str]); 29] = [
             "machine",
             "metrics",
             "networks",
-            "presets",
             "readable",
             "rendezvous",
             "replay",
