@@ -74,15 +74,15 @@ fn first_actors(usable_cores: usize, learners: usize, environments_sleep: bool) 
 }
 
 /// The batch to begin with, in transitions: the `usual` one, and more only if several learners would have too little
-/// each. Each of them gets the same number of pieces of `indivisible` transitions. It is at most `most`, if that is
-/// possible.
+/// each. Each of them gets the same number of pieces of `indivisible` transitions. It is at most `most`; if that has not
+/// a piece for each, it is the usual one, which a rule between keys refuses.
 ///
 /// The tuner makes the batch larger if that is faster. Its range has to keep it in sizes with which the algorithm
 /// learns.
 fn first_batch_size(usual: usize, indivisible: usize, learners: usize, most: usize) -> usize {
     let for_all = if learners > 1 { usual.max(LEAST_TRANSITIONS_PER_LEARNER * learners) } else { usual };
     let unit = (indivisible * learners).max(1);
-    for_all.next_multiple_of(unit).min((most / unit).max(1) * unit)
+    if unit > most { usual } else { for_all.next_multiple_of(unit).min(most / unit * unit) }
 }
 
 /// The largest batch that can be drawn from the first `replay.min_size` transitions and that fits into the error
@@ -271,6 +271,20 @@ mod tests {
             let loaded = Config::parse(&text, "preset.toml", &["learner.batch_size=auto".into()]).unwrap();
             assert!(loaded.config.actor.count >= 1);
             assert_eq!(Config::parse(&loaded.config.to_toml(), "again.toml", &[]).unwrap().config, loaded.config);
+        }
+    }
+
+    #[test]
+    fn a_batch_that_cannot_have_a_fragment_of_each_learner_is_refused_and_none_beyond_the_largest_is_chosen() {
+        for algorithm in ["appo", "ppo"] {
+            let text = format!("environment.id = \"CartPole-v1\"\nalgorithm.name = \"{algorithm}\"\nfragments.length_steps = 4096\n");
+            let batch_size = |learners: usize| {
+                let overrides = [format!("learner.count={learners}"), "learner.batch_size=auto".to_owned()];
+                Config::parse(&text, "preset.toml", &overrides).map(|loaded| loaded.config.learner.batch_size)
+            };
+            assert_eq!(batch_size(16).unwrap(), 65_536);
+            let refused = batch_size(17).unwrap_err();
+            assert!(refused.to_string().contains("lower fragments.length_steps or learner.count"), "{refused}");
         }
     }
 

@@ -106,11 +106,11 @@ impl TransitionRecorder {
             InitialPriority::TdError | InitialPriority::Max => None,
         };
         let memory = NStep::new(config.algorithm.n_step, config.algorithm.gamma as f32);
-        let has_frames = schema.frame_bytes() > 0;
+        let stack = schema.fields()[OBSERVATION].stack;
         Self {
             schema,
             memories: vec![memory; environments],
-            frames: has_frames.then(RecentFrames::default),
+            frames: (stack > 0).then(|| RecentFrames::of(environments, stack)),
             names: Default::default(),
             by_error,
         }
@@ -183,7 +183,7 @@ fn write(area: StagingArea<'_>, schema: &Schema, start: &Start, rewards: Return,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environments::registry;
+    use crate::environments::{ActionSpace, ObservationSpace, registry};
     use crate::experience::Choice;
     use crate::segment::processes::Role;
     use crate::segment::{Segment, SegmentSizes};
@@ -240,5 +240,45 @@ mod tests {
         assert_eq!((step(5, false), step(6, false)), (vec![], vec![]), "nothing is complete");
         assert_eq!(step(7, false), [7]);
         assert_eq!(step(8, true), [7, 8, 8, 8], "an episode that ends completes all that it began");
+    }
+
+    #[test]
+    fn each_frame_is_stored_once_however_many_environments_show_however_many_at_once() {
+        const ENVIRONMENTS: usize = 160;
+        const STACK: usize = 64;
+        let observation = ObservationSpace { stack: STACK, ..ObservationSpace::bytes(&[STACK, 8]) };
+        let stacks = EnvironmentSpec::new("stacks", observation, ActionSpace::Discrete { n: 2 });
+        let transitions = Transitions::new(&Config::for_environment("CartPole-v1"), &stacks);
+        let segment = Segment::of_sizes(SegmentSizes {
+            staged_transitions: 3 * ENVIRONMENTS,
+            // More than are written, so that all of them stay young.
+            frames: 32 * ENVIRONMENTS * STACK,
+            frame_bytes: 8,
+            ..SegmentSizes::of_rows(transitions.schema().words(), 64)
+        });
+        let process = segment.processes().slot(0);
+        assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
+        let replay = Replay::new(&segment, transitions.schema(), process);
+        let mut recorder = transitions.recorder(ENVIRONMENTS);
+        let shown = |step: usize| -> Vec<u8> {
+            let of_one = |environment: usize| (step..step + STACK).flat_map(move |frame| (environment * 1_000 + frame).to_ne_bytes());
+            (0..ENVIRONMENTS).flat_map(of_one).collect()
+        };
+        for step in 0..3 {
+            let (observations, next_observations) = (shown(step), shown(step + 1));
+            let steps = Steps {
+                observations: Values::U8(&observations),
+                actions: &[0; ENVIRONMENTS],
+                choices: &[Choice::default(); ENVIRONMENTS],
+                rewards: &[1.0; ENVIRONMENTS],
+                next_observations: Values::U8(&next_observations),
+                next_values: &[0.0; ENVIRONMENTS],
+                terminated: &[false; ENVIRONMENTS],
+                truncated: &[false; ENVIRONMENTS],
+                parameter_updates: 0,
+            };
+            recorder.record(&steps, StagingArea::of(&segment, 0), &replay, &mut Vec::new());
+        }
+        assert_eq!(replay.frames().unwrap().written(), (ENVIRONMENTS * (STACK + 3)) as u64);
     }
 }

@@ -12,7 +12,7 @@ use twox_hash::XxHash3_128;
 use super::{Replay, Target};
 use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 
-/// Most frames remembered: those of a few hundred environments.
+/// Frames remembered if nothing is known of who shows them: those of a few hundred environments.
 const REMEMBERED: usize = 8_192;
 
 /// Transitions for which a frame store has one frame more than one for each.
@@ -39,13 +39,15 @@ struct Known {
 pub struct RecentFrames {
     known: HashMap<u128, Known>,
     order: VecDeque<u128>,
+    /// The most frames that are remembered.
+    most: usize,
     copy: Vec<u8>,
 }
 
 impl Default for RecentFrames {
-    /// Nothing yet, with room for all that will be remembered.
+    /// Nothing yet, with room for 8,192 frames.
     fn default() -> Self {
-        Self { known: HashMap::with_capacity(REMEMBERED + 1), order: VecDeque::with_capacity(REMEMBERED + 1), copy: Vec::new() }
+        Self::with_room(REMEMBERED)
     }
 }
 
@@ -53,6 +55,16 @@ impl RecentFrames {
     /// A frame is named again only while it is in the newest of so many equal parts of the frame store's ring: a
     /// frame near the ring's end would soon be overwritten, and the transition would be lost with it.
     const YOUNG_PART: usize = 16;
+
+    /// Nothing yet, with room for all frames that so many `environments` show, of which each shows `stack` at once.
+    pub fn of(environments: usize, stack: usize) -> Self {
+        // A frame is shown in `stack` more steps. There may be as many first frames of episodes meanwhile.
+        Self::with_room(REMEMBERED.max(2 * environments * (stack + 1)))
+    }
+
+    fn with_room(most: usize) -> Self {
+        Self { known: HashMap::with_capacity(most + 1), order: VecDeque::with_capacity(most + 1), most, copy: Vec::new() }
+    }
 
     /// The name of a frame with this content: of one written lately, or of a new one.
     ///
@@ -78,7 +90,7 @@ impl RecentFrames {
         if self.known.insert(hash, Known { name, number: now }).is_none() {
             self.order.push_back(hash);
         }
-        if self.order.len() > REMEMBERED
+        if self.order.len() > self.most
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);

@@ -44,9 +44,18 @@ impl SignsOfLife {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::ops::Bound;
 
     use super::*;
+    use crate::config::{Key, Limits};
     use crate::environments::registry;
+
+    #[test]
+    fn a_step_with_one_sign_of_life_for_all_takes_no_half_of_the_time_after_which_a_process_may_count_as_hung() {
+        let limits = Key::find("machine.hang_timeout_s").unwrap().limits;
+        let Limits::Real { low: Bound::Included(least_s), .. } = limits else { panic!("{limits:?}") };
+        assert!(2.0 * LONG_FOR_ALL.as_secs_f64() < least_s, "{least_s}");
+    }
 
     #[test]
     fn a_process_says_before_each_step_that_it_lives_where_environments_are_slow_or_not_known_yet() {

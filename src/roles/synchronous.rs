@@ -119,17 +119,18 @@ impl Schedule {
     fn new(config: &Config, began: u64) -> Self {
         let next_multiple = |interval: u64| (began / interval + 1) * interval;
         let evaluation_interval = config.evaluator.synchronous_interval_steps;
-        // A checkpoint gives up unfinished fragments, so it waits for whole ones, or for the end. Otherwise a run with intervals shorter
-        // than fragments would never complete any.
-        let unit = match config.rows() {
-            Rows::Fragments => (config.actor.environments * config.fragments.length_steps) as u64,
-            Rows::Transitions => 1,
+        // A checkpoint gives up what is unfinished, so it waits for whole fragments, for the first transitions of several steps, or for
+        // the end. Otherwise a run with shorter intervals would never complete any.
+        let of_all = |steps: usize| (config.actor.environments * steps) as u64;
+        let (unit, least) = match config.rows() {
+            Rows::Fragments => (of_all(config.fragments.length_steps), 0),
+            Rows::Transitions => (1, of_all(config.algorithm.n_step)),
         };
         let end = config.run.stop_env_steps;
         let checkpoint = config.checkpoint.synchronous_interval_steps.map(|interval| {
             let due = next_multiple(interval);
-            let with_whole_fragments = began + (due - began).next_multiple_of(unit);
-            if due <= end { with_whole_fragments.min(end) } else { with_whole_fragments }
+            let with_whole_rows = began + (due - began).next_multiple_of(unit).max(least);
+            if due <= end { with_whole_rows.min(end) } else { with_whole_rows }
         });
         Self { next_evaluation: next_multiple(evaluation_interval), evaluation_interval, checkpoint, end }
     }
@@ -164,20 +165,23 @@ fn wait_for_checkpoint(run: &Run<'_>) {
 mod tests {
     use super::*;
 
-    /// The schedule from `began` to 1,000 steps, of two environments with fragments of 8 steps if the algorithm is PPO.
+    /// The schedule from `began` to 1,000 steps, of two environments with transitions of 20 steps, or with fragments of 8 steps if the
+    /// algorithm is PPO.
     fn schedule(algorithm: &str, began: u64, checkpoint_interval: u64) -> Schedule {
         let mut config = Config::for_environment("CartPole-v1");
         config.algorithm.name = algorithm.into();
         (config.actor.environments, config.fragments.length_steps, config.run.stop_env_steps) = (2, 8, 1_000);
+        config.algorithm.n_step = 20;
         config.checkpoint.synchronous_interval_steps = Some(checkpoint_interval);
         config.evaluator.synchronous_interval_steps = 400;
         Schedule::new(&config, began)
     }
 
     #[test]
-    fn a_checkpoint_of_fragments_waits_for_whole_ones_and_not_beyond_the_end() {
+    fn a_checkpoint_waits_for_whole_rows_and_not_beyond_the_end() {
         let due = |algorithm, began, interval| schedule(algorithm, began, interval).checkpoint.unwrap();
         assert_eq!([due("dqn", 0, 100), due("dqn", 100, 100), due("dqn", 102, 100)], [100, 200, 200]);
+        assert_eq!([due("dqn", 0, 3), due("dqn", 42, 3), due("dqn", 990, 3)], [40, 82, 1_000]);
         assert_eq!([due("ppo", 0, 100), due("ppo", 112, 100), due("ppo", 0, 3)], [112, 208, 16]);
         assert_eq!([due("ppo", 0, 999), due("ppo", 0, 1_001)], [1_000, 1_008]);
         let schedule = schedule("dqn", 0, 100);

@@ -450,6 +450,26 @@ fn a_checkpoint_that_does_not_get_on_is_said_with_its_writer_and_the_next_one_wa
 }
 
 #[test]
+fn of_checkpoints_that_all_take_longer_than_their_interval_one_is_said_to_be_late_with_the_key_to_raise() {
+    let mut run = start(&["checkpoint.interval_s=1e-6"]);
+    run.wait_for_log("checkpoint 000001");
+    let path = run.run_folder().join("checkpoints/.lock");
+    for _ in 0..2 {
+        // As long as somebody else has this lock, no checkpoint is written.
+        let lock = std::fs::File::open(&path).unwrap();
+        lock.lock().unwrap();
+        run.wait_for_log("if they always take so long, raise checkpoint.interval_s");
+        let updates = number(&run.wait_for_updates(0), "updates");
+        run.wait_for("updates beside it", |line| number(line, "updates") > updates + 100);
+        drop(lock);
+        let (folder, before) = (run.run_folder(), run.checkpoints());
+        run.wait_until("the next one", || checkpoints_in(&folder).last() > before.last());
+    }
+    assert_eq!(run.log().matches("is not complete").count(), 1, "{}", run.log());
+    run.end_by(Signal::SIGTERM);
+}
+
+#[test]
 fn another_stop_signal_gives_the_last_checkpoint_up_and_the_one_before_stays() {
     let mut run = start(&["checkpoint.interval_s=0.1"]);
     run.wait_for_log("checkpoint 000001");

@@ -11,7 +11,7 @@ table! {
         /// Environment steps between two checkpoints if `actor.count` is 0, since a reproducible run must not look
         /// at the clock. At each checkpoint the trainer begins anew and gives up the episodes under way, so this
         /// interval changes what the run learns. PPO and APPO put each checkpoint off until all environments have
-        /// taken whole fragments since the one before.
+        /// taken whole fragments since the one before, the others until all have taken `algorithm.n_step` steps.
         synchronous_interval_steps: Option<u64> = None, whole(1, 1_000_000_000_000), "environment steps";
         /// When a checkpoint includes the replay. Without it a resumed run begins with an empty replay, and a checkpoint
         /// has the size of a few networks.

@@ -19,7 +19,7 @@ table! {
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
         /// Time without a heartbeat after which a process counts as hung and is replaced. A run in which nothing
         /// advances for as long although all processes have heartbeats is reported.
-        hang_timeout_s: f64 = 60.0, between(0.1, 86_400.0), "seconds";
+        hang_timeout_s: f64 = 60.0, between(1.0, 86_400.0), "seconds";
         /// What the sentinel does with a run that has checkpoints when its supervisor was killed (docs/resume.md).
         sentinel: AfterSupervisor = AfterSupervisor::WrittenToDisk, Limits::Any, "";
     }

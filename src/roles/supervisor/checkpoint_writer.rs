@@ -23,7 +23,8 @@ use crate::segment::system;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
 
-/// How long the synchronous trainer, or the end of a run, waits for a checkpoint before that is said.
+/// How long the synchronous trainer, or the end of a run, waits for a checkpoint before that is said, and the least time
+/// until it is said of one that follows a late one.
 const WAITING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest that the writer rests in all. What changes while rows are read is not in the checkpoint, so reading
@@ -37,6 +38,8 @@ pub(super) struct CheckpointWriter {
     interval: Option<Duration>,
     next: Instant,
     writing: Option<Writing>,
+    /// Whether the last one was late, and has said so or comes after others that were.
+    was_late: bool,
 }
 
 /// A checkpoint under way.
@@ -110,7 +113,7 @@ impl CheckpointWriter {
         let retention = Retention::from(table);
         let interval = table.interval_s.filter(|_| !config.is_synchronous()).map(Duration::from_secs_f64);
         let next = Instant::now() + interval.unwrap_or_default();
-        Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None }
+        Self { checkpoints: Checkpoints::new(folder.checkpoints()), retention, interval, next, writing: None, was_late: false }
     }
 
     /// Write later checkpoints to `folder`, to which that of the run was moved.
@@ -173,10 +176,13 @@ impl CheckpointWriter {
     }
 
     /// What is to be said of the checkpoint under way if it is late: it is time for the next, or the trainer has waited
-    /// long. Of each that is said once.
+    /// long. Of each that is said once. After one that was late the interval may be too short: another one is late after
+    /// a minute at least.
     pub(super) fn late(&mut self) -> Option<String> {
+        let who_waits = "training goes on, and the next one waits for it; if they always take so long, raise checkpoint.interval_s";
         match self.interval {
-            Some(interval) => self.late_after(interval, "training goes on, and the next one waits for it"),
+            Some(interval) if self.was_late => self.late_after(interval.max(WAITING_PATIENCE), who_waits),
+            Some(interval) => self.late_after(interval, who_waits),
             None => self.late_after(WAITING_PATIENCE, "the trainer waits for it"),
         }
     }
@@ -194,6 +200,8 @@ impl CheckpointWriter {
     /// What became of the checkpoint under way, once that has ended.
     pub(super) fn ended(&mut self) -> Option<Result<Written, Failed>> {
         let writing = self.writing.take_if(|writing| writing.helper.has_ended())?;
+        let takes_longer = self.interval.is_some_and(|interval| writing.began.elapsed() >= interval);
+        self.was_late = writing.is_said_to_be_late || self.was_late && takes_longer;
         let silent = || Err(Failed::of("whoever wrote a checkpoint ended without a word: it was killed, or met a fault of its own"));
         Some(writing.helper.answer().unwrap_or_else(silent))
     }

@@ -21,7 +21,7 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
     let of_all_runs = [
         fragments_that_wait(config, environments, "actor.environments or actor.count"),
         slow_target(config),
-        no_update(config),
+        no_update(config).or_else(|| unused_updates(config)),
         no_checkpoint(config),
     ];
     let of_processes = if config.is_synchronous() {
@@ -239,6 +239,33 @@ fn no_update(config: &Config) -> Option<String> {
     })
 }
 
+/// A run may end before anybody uses what it learns.
+fn unused_updates(config: &Config) -> Option<String> {
+    let algorithm = config.algorithm.name.as_str();
+    if !TRANSITION_ALGORITHMS.contains(&algorithm) {
+        return None;
+    }
+    let (steps, random_steps) = (config.run.stop_env_steps, config.actor.random_steps);
+    if steps <= random_steps {
+        let (steps, random_steps) = (grouped(steps), grouped(random_steps));
+        return Some(format!(
+            "actors act at random in all {steps} environment steps of the run; lower actor.random_steps from {random_steps}"
+        ));
+    }
+    let learned_from = steps.saturating_sub(config.replay.min_size as u64) as f64;
+    let updates = (learned_from * config.replay.samples_per_insert? / config.learner.batch_size as f64) as u64;
+    let (learner, target) = (&config.learner, config.algorithm.target_networks(algorithm));
+    let intervals = [
+        ("learner.publish_interval_updates", learner.publish_interval_updates),
+        ("learner.swap_interval_updates", if learner.split == Split::ActorCritic { learner.swap_interval_updates } else { 0 }),
+        ("algorithm.target_interval_updates", if target.tau < 1.0 { 0 } else { target.interval_updates }),
+    ];
+    intervals.into_iter().find(|&(_, interval)| interval > updates).map(|(key, interval)| {
+        let (updates, interval) = (grouped(updates), grouped(interval));
+        format!("the run makes about {updates} updates, fewer than the {interval} of {key}, so that they are not passed on before its end")
+    })
+}
+
 /// When a run that goes on with an empty replay learns again, and whether it ends before that: it has so many environment
 /// steps `left`.
 pub(super) fn next_update(config: &Config, left: u64) -> String {
@@ -416,6 +443,22 @@ mod tests {
         assert!(delayed(Some(100)).ends_with("algorithm.target_interval_updates=2 is usual"), "{}", delayed(Some(100)));
         let short = about(|config| config.run.stop_env_steps = 500);
         assert!(short.ends_with("500 environment steps, before its first update, which needs the 1,000 of replay.min_size"), "{short}");
+    }
+
+    #[test]
+    fn a_run_that_ends_before_what_it_learns_is_used_is_named() {
+        let random = about(|config| (config.replay.min_size, config.run.stop_env_steps) = (256, 1_000));
+        assert_eq!(random, "actors act at random in all 1,000 environment steps of the run; lower actor.random_steps from 1,000");
+        let with_intervals = |publish, target| {
+            about(|config| {
+                (config.replay.min_size, config.replay.samples_per_insert, config.run.stop_env_steps) = (1_000, Some(32.0), 9_000);
+                (config.learner.publish_interval_updates, config.algorithm.target_interval_updates) = (publish, Some(target));
+            })
+        };
+        assert_eq!(with_intervals(1_000, 1_000), "");
+        let published = with_intervals(1_001, 100);
+        assert!(published.contains("about 1,000 updates, fewer than the 1,001 of learner.publish_interval_updates, "), "{published}");
+        assert!(with_intervals(4, 1_001).contains("the 1,001 of algorithm.target_interval_updates, "), "{}", with_intervals(4, 1_001));
     }
 
     #[test]

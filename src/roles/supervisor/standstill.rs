@@ -19,8 +19,6 @@ use crate::segment::Segment;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::Ordering;
 
-/// The shortest time after which a run is said to stand still.
-const LEAST_LIMIT: Duration = Duration::from_secs(1);
 /// Processes that are named per phase; the others are counted.
 const MOST_NAMES: usize = 8;
 
@@ -48,7 +46,7 @@ enum News {
 impl Standstill {
     /// Watch a run that starts `now`, whose processes may be silent for `hang_timeout`.
     pub(super) fn new(hang_timeout: Duration, now: Instant) -> Self {
-        Self { limit: hang_timeout.max(LEAST_LIMIT), counts: [0; 4], since: now, is_said: false }
+        Self { limit: hang_timeout, counts: [0; 4], since: now, is_said: false }
     }
 
     /// Look at the run after a `pause` in which nobody looked, and return what is to be said of it: a line, and
