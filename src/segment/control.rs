@@ -141,6 +141,12 @@ impl<'a> Control<'a> {
         self.word(Word::Inserted)
     }
 
+    /// Count `rows` more transitions as inserted. To be called once their priorities are in the tree.
+    pub fn count_inserted(self, rows: usize) {
+        // Release: who sees the count sees the sum that has their priorities.
+        self.inserted().fetch_add(rows as u64, Ordering::Release);
+    }
+
     /// Transitions drawn.
     pub fn sampled(self) -> &'a AtomicU64 {
         self.word(Word::Sampled)
