@@ -94,8 +94,8 @@ impl Mapping {
         let no_memory = |error: Errno| SegmentError::NoMemory { needed_bytes: length_bytes, source: error.into() };
         let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_memory(Errno::EINVAL))?;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M,
-        // with memory of this process in place of the object: pages that cannot be had are refused here by the
-        // kernel's accounting.
+        // with memory of this process in place of the object. Its pages are not reserved: one that cannot be had ends
+        // the process, as with any other memory of it.
         let base = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE) };
         let base = base.map_err(no_memory)?;
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.
