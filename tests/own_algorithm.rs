@@ -20,6 +20,35 @@ const COMPILING_S: &str = "1200";
 const COMMAND_S: &str = "120";
 /// The features of the example in a build that has what they need. The program then finds these libraries by itself, or no test passes.
 const FEATURES: &str = if cfg!(all(feature = "python", feature = "mujoco")) { "python,mujoco" } else { "" };
+/// A program with a thread that no forked process would have: started by `main` if it attaches, and by each constructor of its
+/// environment.
+const THREADED: &str = r#"
+#[path = "../environment.rs"]
+mod environment;
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use environment::Corridor;
+use shoal::prelude::Native;
+
+fn start_thread() {
+    thread::Builder::new().name("sleeper".into()).spawn(|| thread::sleep(Duration::from_secs(3600))).unwrap();
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("attach") {
+        start_thread();
+    }
+    shoal::program::main(|catalogue| {
+        catalogue.add_environment(environment::ID, || {
+            start_thread();
+            Ok(Native::new(Corridor::default()))
+        })
+    })
+}
+"#;
 /// A run that does not end by itself, so that there is time to join it and look into it.
 const WITHOUT_END: &[&str] = &["run.stop_env_steps=1000000000", "run.stop_eval_return=\"none\"", "run.metrics_interval_s=0.1"];
 
@@ -39,10 +68,11 @@ fn target_of(temporary: &Path) -> &Path {
 fn copy() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (folder, example) = (folders().0, root.join("examples/own_algorithm"));
-    fs::create_dir_all(folder.join("src")).unwrap();
+    fs::create_dir_all(folder.join("src/bin")).unwrap();
     for file in ["corridor.toml", "build.rs", "src/main.rs", "src/algorithm.rs", "src/environment.rs"] {
         place(&folder.join(file), &fs::read_to_string(example.join(file)).unwrap());
     }
+    place(&folder.join("src/bin/threaded.rs"), THREADED);
     let manifest = fs::read_to_string(example.join("Cargo.toml")).unwrap();
     let named = manifest.replace("path = \"../..\"", &format!("path = {:?}", root.display().to_string()));
     assert_ne!(named, manifest);
@@ -87,10 +117,18 @@ fn cargo(arguments: &[&str]) -> Output {
     output
 }
 
-/// The example's program, compiled. Cargo says where it is.
+/// The example's program, compiled.
 fn program() -> PathBuf {
+    built("own_algorithm")
+}
+
+/// The program of this name in the copy of the example, compiled. Cargo says where it is.
+fn built(name: &str) -> PathBuf {
     let messages = said(&cargo(&["build", "--message-format=json-render-diagnostics"]));
-    let executable = |line| serde_json::from_str::<Value>(line).ok()?["executable"].as_str().map(PathBuf::from);
+    let executable = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().filter(|_| message["target"]["name"] == name).map(PathBuf::from)
+    };
     messages.lines().find_map(executable).expect("cargo has built a program")
 }
 
@@ -180,6 +218,8 @@ fn a_run_of_its_own_is_joined_and_looked_into_and_survives_a_killed_learner() {
 
     let (success, text) = run(Path::new(env!("CARGO_BIN_EXE_attach")), &folder, &["runs/latest"]);
     assert!(!success && text.contains("unknown environment `Corridor-v0`") && text.contains("use that program"), "{text}");
+    let (success, text) = run(&built("threaded"), &folder, &["attach", "runs/latest"]);
+    assert!(!success && text.contains("threads beside its first (sleeper)"), "{text}");
     let mut attached: Child = command(&program, &folder, &["attach", "runs/latest", "--actors", "2"]).spawn().unwrap();
     run_of_its_own.wait_for("two attached actors", |line| line["attached"] == 2 && line["actors"] == 3);
     let pid = run_of_its_own.pid().to_string();
@@ -225,6 +265,15 @@ fn what_is_wrong_with_its_names_and_keys_is_told_before_anything_starts() {
     }
     let (success, text) = run(&program, folder.path(), &["train", &file, "--check", "--set", "own.epsilon=0.5"]);
     assert!(success && text.contains("expected_sarsa on Corridor-v0"), "{text}");
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn threads_that_processes_of_a_run_would_not_have_are_named_before_anything_starts() {
+    let (program, folder) = (built("threaded"), tempdir().unwrap());
+    let train = ["train", "Corridor-v0", "--set", "algorithm.name=dqn", "--set", "run.stop_env_steps=1000"];
+    let (success, text) = run(&program, folder.path(), &train);
+    assert!(!success && text.contains("threads beside its first (sleeper)") && text.contains("in the first `reset`"), "{text}");
     assert!(!folder.path().join("runs").exists());
 }
 

@@ -29,6 +29,7 @@ pub mod python; // the interpreter that environments run in
 mod python_error;
 mod python_survey;
 pub mod software;
+pub mod threads; // of this process
 
 pub mod doctor; // the findings about all of it
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::end::{Code, FAILURE, SUCCESS, say};
+use super::single_threaded;
 use crate::catalogue::Catalogue;
 use crate::readable::harmless;
 use crate::rendezvous::{RegisteredRun, Registry};
@@ -40,6 +41,7 @@ impl Attach {
         };
         // Refuses what is certain to fail once, and not once per actor.
         attached::become_ready(&registry, pid, self.actors.into())?;
+        single_threaded::check()?;
         system::handle_stop_signals()?;
         let joined = |number| say(&format!("actor {number} has joined the run of supervisor {pid}"));
         let actor = || match attached::run(&registry, catalogue, pid, joined) {

@@ -33,6 +33,7 @@ mod print;
 mod resume;
 mod seeds;
 mod single;
+mod single_threaded;
 mod train;
 mod training;
 
@@ -81,7 +82,7 @@ enum Command {
 /// exit code.
 ///
 /// Call it first in `main`, before threads are started: it forks, and for environments in Python it may start the
-/// program anew.
+/// program anew. It refuses to train or to attach beside other threads than the first.
 pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
     end::end(|| {
         let mut catalogue = Catalogue::default();

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::end::{Code, SUCCESS};
+use super::single_threaded;
 use crate::catalogue::Catalogue;
 use crate::config::{Config, Loaded};
 use crate::machine::Host;
@@ -134,6 +135,7 @@ pub(super) fn start(
     // Only now: in becoming ready the program may have started itself anew, which would print them twice.
     notes.iter().for_each(|line| console.print(line));
     let mut prepared = Prepared::new(loaded, catalogue)?;
+    single_threaded::check()?;
     let mut resumption = match resumption {
         None => prepared.find_broken_run(&|text| console.print(text))?,
         named => named,

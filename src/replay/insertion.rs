@@ -76,7 +76,7 @@ impl Insertion {
             tree.update(changes, differences);
             view.control.raise_largest_priority(largest_given.0);
         }
-        view.control.inserted().fetch_add(claimed.len() as u64, Ordering::Relaxed);
+        view.control.count_inserted(claimed.len());
     }
 
     /// Claim a slot for each of the staged transitions, and count the slots that had to be skipped.

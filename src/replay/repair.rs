@@ -151,7 +151,7 @@ impl<'a> Repairing<'a> {
             tree.update(std::iter::once((slot, generation, priority)), differences);
             self.view.control.raise_largest_priority(priority.0);
         }
-        self.view.control.inserted().fetch_add(1, Ordering::Relaxed);
+        self.view.control.count_inserted(1);
     }
 }
 

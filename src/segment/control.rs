@@ -141,6 +141,12 @@ impl<'a> Control<'a> {
         self.word(Word::Inserted)
     }
 
+    /// Count `rows` more transitions as inserted. To be called once their priorities are in the tree.
+    pub fn count_inserted(self, rows: usize) {
+        // Release: who sees the count sees the sum that has their priorities.
+        self.inserted().fetch_add(rows as u64, Ordering::Release);
+    }
+
     /// Transitions drawn.
     pub fn sampled(self) -> &'a AtomicU64 {
         self.word(Word::Sampled)
@@ -329,4 +335,27 @@ impl<'a> Control<'a> {
 /// Futex bit of the process in `slot` while it stands in line. Slots may share a bit: that costs a needless look.
 fn turn_bit(slot: usize) -> u32 {
     1 << (slot % 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_reaches_words_of_32_bits_as_such_alone_and_leaves_those_that_name_who_keeps_the_run() {
+        // Apart here, and the same memory in a segment.
+        let words: Vec<_> = (0..CONTROL_BYTES / 8).map(|_| AtomicU64::new(u64::MAX)).collect();
+        let half_words: Vec<_> = (0..CONTROL_BYTES / 4).map(|_| AtomicU32::new(u32::MAX)).collect();
+        let control = Control::new(&words, &half_words);
+        control.progress().store(6, Ordering::Relaxed);
+        control.reset();
+        assert_eq!(control.progress().load(Ordering::Relaxed), 7, "who sleeps must see that it has changed");
+        for (index, (line, halves)) in words.chunks(STRIDE_BYTES / 8).zip(half_words.chunks(STRIDE_BYTES / 4)).enumerate() {
+            let is_one_of = |some: &[Word]| some.iter().any(|&word| word as usize == index);
+            let expected = if is_one_of(&HALF_WORDS) || is_one_of(&KEEPING) { u64::MAX } else { 0 };
+            assert!(line.iter().all(|word| word.load(Ordering::Relaxed) == expected), "word {index}");
+            let changed = halves.iter().filter(|half| half.load(Ordering::Relaxed) != u32::MAX).count();
+            assert_eq!(changed, usize::from(is_one_of(&HALF_WORDS)), "word {index}");
+        }
+    }
 }

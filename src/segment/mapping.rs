@@ -3,7 +3,9 @@
 //!
 //! Invariant M (the SAFETY comments below cite it): from construction to drop, `base` is the start of
 //! `length_bytes` mapped bytes of one shared-memory object whose pages are reserved, aligned to a page; nobody in this
-//! program forms a reference to them other than to atomics, and nobody shrinks the object.
+//! program forms a reference to them other than to atomics, and nobody shrinks the object. In a mapping for looking
+//! alone nobody stores. There std promises only Relaxed loads; the stronger ones that readers use are, for words of up
+//! to 8 bytes, single load instructions on the processors named below.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -19,6 +21,12 @@ use shared_memory::{Shmem, ShmemConf, ShmemError};
 use super::SegmentError;
 use super::object::{Access, Object, remove};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!(
+    "processes that only look load with Acquire and SeqCst from pages that they cannot write, which is known to be sound on x86-64 and \
+     64-bit Arm alone: see what these loads are on this processor, and name it here (src/segment/mapping.rs)"
+);
 
 /// Bytes that are reserved at once after a signal has interrupted a larger reservation: a tenth of a millisecond's
 /// work.
@@ -86,8 +94,8 @@ impl Mapping {
         let no_memory = |error: Errno| SegmentError::NoMemory { needed_bytes: length_bytes, source: error.into() };
         let length = NonZeroUsize::new(length_bytes).ok_or_else(|| no_memory(Errno::EINVAL))?;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; it establishes invariant M,
-        // with memory of this process in place of the object: pages that cannot be had are refused here by the
-        // kernel's accounting.
+        // with memory of this process in place of the object. Its pages are not reserved: one that cannot be had ends
+        // the process, as with any other memory of it.
         let base = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE) };
         let base = base.map_err(no_memory)?;
         // SAFETY: invariant M; the advice changes how pages are backed, not what they hold.

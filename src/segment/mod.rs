@@ -103,10 +103,11 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Allocate a segment in memory of this process alone, with no name. A forked child gets a copy of its own.
+    /// Allocate a segment in memory of this process alone, with no name. A forked child gets a copy of its own. The
+    /// memory is not reserved: the system may end a process that fills it and finds none left.
     ///
     /// # Errors
-    /// The description is longer than the room for it, or the system has no room for the segment.
+    /// The description is longer than the room for it, or the system refuses so much memory.
     pub fn create_private(layout: Layout, description: &Description) -> Result<Self, SegmentError> {
         Self::described(layout, description, |_, length_bytes| Mapping::private(length_bytes))
     }

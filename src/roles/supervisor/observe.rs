@@ -336,10 +336,11 @@ fn inserted_by_process(segment: &Segment) -> InsertedByProcess {
 }
 
 /// Fragments that were overwritten before anybody took them: those that are neither taken nor there. The three
-/// numbers change while they are read. Read in this order, a fragment on its way is missed rather than counted. A
-/// death may leave the counts off by a few.
+/// numbers change while they are read. A fragment that is being inserted is missed, and one that is being taken may
+/// count for a moment. A death may leave the counts off by a few.
 fn overwritten(segment: &Segment) -> u64 {
     let control = segment.control();
+    // Acquire, and first: what it counts is then in the sum of the tree.
     let inserted = control.inserted().load(Ordering::Acquire);
     let fresh = fresh_rows(&SumTree::of(segment).expect("fragments have a tree"));
     inserted.saturating_sub(fresh).saturating_sub(control.sampled().load(Ordering::Relaxed))

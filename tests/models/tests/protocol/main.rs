@@ -29,6 +29,7 @@ const MODELS: &[Model] = &[
     ("a row is overwritten while it is read", rows::overwritten_while_it_is_read, 3),
     ("a slot is claimed by two writers", rows::claimed_by_two_writers, 2),
     ("slots are passed over by two writers", rows::passed_over_by_two_writers, 2),
+    ("rows are counted once they are there", rows::counted_once_they_are_there, 2),
     ("rows are taken by two", rows::taken_by_two, 2),
     ("rows are taken while they are overwritten", rows::taken_while_they_are_overwritten, 2),
     ("a leaf is changed by three", tree::changed_by_three, 2),

@@ -1,11 +1,11 @@
 //! Rows: claimed, written and published by one process while others read them, claim them and take them.
 
 use loom::thread::spawn;
-use shoal_models::replay::{Batch, FRESH, Priority, Reader, Replay};
+use shoal_models::replay::{Batch, FRESH, Priority, Reader, Replay, SumTree, fresh_rows};
 use shoal_models::segment::{Region, Segment};
 use shoal_models::sync::Ordering;
 
-use super::support::{CLAIMED, flush, insert, rows, schema, segment, sizes, stage, value};
+use super::support::{CLAIMED, INSERTED, flush, insert, rows, schema, segment, sizes, stage, value};
 
 /// Words between two slots of the store.
 const STRIDE: usize = 8;
@@ -69,6 +69,23 @@ pub fn passed_over_by_two_writers() {
     insert(&segment, 1, 11, Priority::ONE);
     writer.join().unwrap();
     (0..2).for_each(|slot| segment.words(Region::Store)[slot * STRIDE].store(0, Ordering::Relaxed));
+    assert_eq!(rows(&segment), [10, 11]);
+}
+
+/// Whoever sees rows counted as inserted sees them in the tree: they do not look as if they had been overwritten.
+pub fn counted_once_they_are_there() {
+    // The root, behind the leaves.
+    let segment = segment(sizes(2, 3), &[INSERTED], |region, word| region == Region::Tree && word == 8);
+    let other = spawn({
+        let segment = segment.clone();
+        move || insert(&segment, 1, 11, FRESH)
+    });
+    insert(&segment, 0, 10, FRESH);
+    let inserted = segment.control().inserted().load(Ordering::Acquire);
+    let fresh = fresh_rows(&SumTree::of(&segment).expect("a tree"));
+    assert!(fresh >= inserted, "{inserted} rows are counted, and {fresh} are there");
+    other.join().unwrap();
+    assert_eq!(segment.control().inserted().load(Ordering::Relaxed), 2);
     assert_eq!(rows(&segment), [10, 11]);
 }
 
