@@ -41,7 +41,9 @@ impl Attach {
         };
         // Refuses what is certain to fail once, and not once per actor.
         attached::become_ready(&registry, pid, self.actors.into())?;
-        single_threaded::check()?;
+        if let Some(warning) = single_threaded::warning() {
+            say(&warning);
+        }
         system::handle_stop_signals()?;
         let joined = |number| say(&format!("actor {number} has joined the run of supervisor {pid}"));
         let actor = || match attached::run(&registry, catalogue, pid, joined) {

@@ -82,7 +82,7 @@ enum Command {
 /// exit code.
 ///
 /// Call it first in `main`, before threads are started: it forks, and for environments in Python it may start the
-/// program anew. It refuses to train or to attach beside other threads than the first.
+/// program anew. Beside other threads than the first, training and attaching begin with a warning.
 pub fn main(add: impl FnOnce(&mut Catalogue) -> Result<(), CatalogueError>) -> ExitCode {
     end::end(|| {
         let mut catalogue = Catalogue::default();

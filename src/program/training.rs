@@ -135,7 +135,9 @@ pub(super) fn start(
     // Only now: in becoming ready the program may have started itself anew, which would print them twice.
     notes.iter().for_each(|line| console.print(line));
     let mut prepared = Prepared::new(loaded, catalogue)?;
-    single_threaded::check()?;
+    if let Some(warning) = single_threaded::warning() {
+        console.print(&warning);
+    }
     let mut resumption = match resumption {
         None => prepared.find_broken_run(&|text| console.print(text))?,
         named => named,

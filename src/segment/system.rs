@@ -74,9 +74,10 @@ pub fn fork_survivor(body: impl FnOnce() -> i32) -> Result<Pid, SegmentError> {
     let output = std::io::stdout().lock();
     let forked = match FORK.get() {
         Some(fork) => fork().map(|id| if id == 0 { ForkResult::Child } else { ForkResult::Parent { child: Pid::from_raw(id) } }),
-        // SAFETY: a process that forks is single-threaded (invariant 1 of ARCHITECTURE.md; `program::single_threaded`
-        // looks before the first fork), so no other thread can hold a lock of the allocator or of libtorch at the
-        // moment of the fork; the child may therefore run any code.
+        // SAFETY: a process that forks is single-threaded (invariant 1 of ARCHITECTURE.md), so no other thread can hold a
+        // lock of libtorch at the moment of the fork, and the child may run any code. Where code of the user's breaks that
+        // (`program::single_threaded` warns of it), a lock that the child waits for is the harm: libc's fork has those of
+        // the allocator unlocked in the child.
         None => unsafe { fork() }.map_err(std::io::Error::from),
     };
     drop(output);
