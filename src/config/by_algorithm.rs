@@ -41,6 +41,12 @@ impl Config {
         ACTOR_CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
     }
 
+    /// The samples per insert where nobody sets them: with DDPG, TD3 and SAC those of an update for each environment step,
+    /// however many transitions it draws.
+    pub(crate) fn usual_samples_per_insert(&self) -> f64 {
+        if self.is_actor_critic() { self.learner.batch_size as f64 } else { 32.0 }
+    }
+
     /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.
     pub fn rows(&self) -> Rows {
         if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
