@@ -50,8 +50,7 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
         config.learner.batch_size = batch_within_range(config, chosen);
     }
     if paths.contains(SAMPLES_PER_INSERT) {
-        // An update for each environment step, however many transitions it draws.
-        config.replay.samples_per_insert = Some(config.learner.batch_size as f64);
+        config.replay.samples_per_insert = Some(config.usual_samples_per_insert());
     }
     if paths.contains(ACTORS) {
         let environments_sleep = config.environment.step_delay_us > 0;

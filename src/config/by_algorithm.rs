@@ -24,6 +24,7 @@ pub struct TargetNetworks {
 impl Config {
     /// The defaults for the algorithm with this name; `environment.id` has none. DDPG, TD3 and SAC have those with which
     /// they are usually run and compared: one update for each environment step, of transitions that are drawn uniformly.
+    /// PPO and APPO clip gradients as is usual for them.
     pub fn for_algorithm(name: &str) -> Self {
         let algorithm = AlgorithmConfig { name: name.to_owned(), ..AlgorithmConfig::default() };
         let mut config = Self { algorithm, ..Self::default() };
@@ -33,12 +34,21 @@ impl Config {
             (config.actor.environments, config.actor.flush_transitions) = (1, 1);
             config.replay.prioritized = false;
         }
+        if config.rows() == Rows::Fragments {
+            config.learner.max_gradient_norm = Some(0.5);
+        }
         config
     }
 
     /// Whether the algorithm is DDPG, TD3 or SAC.
     pub(super) fn is_actor_critic(&self) -> bool {
         ACTOR_CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
+    }
+
+    /// The samples per insert where nobody sets them: with DDPG, TD3 and SAC those of an update for each environment step,
+    /// however many transitions it draws.
+    pub(crate) fn usual_samples_per_insert(&self) -> f64 {
+        if self.is_actor_critic() { self.learner.batch_size as f64 } else { 32.0 }
     }
 
     /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.
@@ -208,6 +218,17 @@ mod tests {
             let loaded = Config::parse(&named, "task.toml", &[]).unwrap().config;
             assert_eq!(settings(&loaded), settings(&of_preset), "{name}");
             assert_eq!(loaded, Config { environment: of_preset.environment, ..Config::for_algorithm(name) });
+        }
+    }
+
+    #[test]
+    fn ppo_and_appo_clip_gradients_by_default_as_their_presets_for_cartpole_do() {
+        let clipped_to = |text: &str| Config::parse(text, "task.toml", &[]).unwrap().config.learner.max_gradient_norm;
+        for (name, preset) in
+            [("appo", include_str!("../../configs/cartpole_appo.toml")), ("ppo", include_str!("../../configs/cartpole_ppo.toml"))]
+        {
+            let by_default = clipped_to(&format!("environment.id = \"CartPole-v1\"\nalgorithm.name = \"{name}\"\n"));
+            assert_eq!([by_default, Config::for_algorithm(name).learner.max_gradient_norm], [clipped_to(preset); 2], "{name}");
         }
     }
 

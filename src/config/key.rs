@@ -6,17 +6,20 @@ use toml::Value;
 use super::automatic::{self, AUTO};
 use super::key_type::{Kind, NONE};
 use super::limits::Limits;
-use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, TABLES, TRANSITION_ALGORITHMS};
+use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, FRAGMENT_ALGORITHMS, TABLES, TRANSITION_ALGORITHMS};
+
+/// The algorithms, in groups with the same defaults. Any other algorithm has those of the first group.
+pub(super) const GROUPS: [&[&str]; 3] = [&["dqn"], &ACTOR_CRITIC_ALGORITHMS, &FRAGMENT_ALGORITHMS];
 
 /// The default of every key for the algorithm with this name, table by table.
 pub(super) fn defaults_of(algorithm: &str) -> &'static toml::Table {
     // Not behind a lock: if a process forks while one of its threads holds the lock, as one that attaches may, the
     // lock stays locked for ever in the child.
-    static DEFAULTS: OnceBox<[toml::Table; 2]> = OnceBox::new();
+    static DEFAULTS: OnceBox<[toml::Table; GROUPS.len()]> = OnceBox::new();
     // The name itself has one default, whatever is chosen.
-    let table = |name| Config { algorithm: AlgorithmConfig::default(), ..Config::for_algorithm(name) }.to_table();
-    let [of_actor_critics, of_others] = DEFAULTS.get_or_init(|| Box::new([ACTOR_CRITIC_ALGORITHMS[0], ""].map(table)));
-    if ACTOR_CRITIC_ALGORITHMS.contains(&algorithm) { of_actor_critics } else { of_others }
+    let table = |group: &[&str]| Config { algorithm: AlgorithmConfig::default(), ..Config::for_algorithm(group[0]) }.to_table();
+    let tables = DEFAULTS.get_or_init(|| Box::new(GROUPS.map(table)));
+    &tables[GROUPS.iter().position(|group| group.contains(&algorithm)).unwrap_or(0)]
 }
 
 /// One TOML table.
@@ -185,10 +188,10 @@ mod tests {
 
     #[test]
     fn every_default_but_that_of_a_required_key_is_allowed() {
-        for key in Key::all() {
-            let of_sac = key.default_for("sac");
-            assert!(key.has_type_of(key.default_value()) && key.has_type_of(of_sac), "{} has a default of another type", key.path());
-            assert_eq!(key.allows(of_sac), !key.is_required(), "{}", key.path());
+        for (key, group) in Key::all().flat_map(|key| GROUPS.map(|group| (key, group))) {
+            let default = key.default_for(group[0]);
+            assert!(key.has_type_of(default), "{} has a default of another type", key.path());
+            assert_eq!(key.allows(default), !key.is_required(), "{}", key.path());
         }
         let required: Vec<String> = Key::all().filter(|key| key.is_required()).map(Key::path).collect();
         assert_eq!(required, ["environment.id"]);

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::idle::IDLE;
-use super::key::{Key, Table};
+use super::key::{GROUPS, Key, Table};
 use super::key_type::Kind;
 use super::rules::RULES;
-use super::schema::{ACTOR_CRITIC_ALGORITHMS, TABLES};
+use super::schema::TABLES;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -103,11 +103,16 @@ fn write_table(page: &mut String, table: &Table) {
     }
 }
 
-/// The default of a key, and that of the algorithms that have another.
+/// The default of a key, and those of the algorithms that have another.
 fn defaults_in_words(key: &Key) -> String {
-    let (default, other) = (key.default_value(), key.default_for(ACTOR_CRITIC_ALGORITHMS[0]));
-    let other = if other == default { String::new() } else { format!("; `{other}` for {}", ACTOR_CRITIC_ALGORITHMS.join(", ")) };
-    format!("`{default}`{other}")
+    let mut words = format!("`{}`", key.default_value());
+    for group in GROUPS {
+        let default = key.default_for(group[0]);
+        if default != key.default_value() {
+            words += &format!("; `{default}` for {}", group.join(", "));
+        }
+    }
+    words
 }
 
 /// For which algorithms a key or a condition is; nothing if it is for all.

@@ -102,7 +102,7 @@ pub(crate) const TABLES: &[Table] = &[
 ];
 
 impl Config {
-    /// The defaults, for the environment with this id; [`Config::for_algorithm`] has those of DDPG, TD3 and SAC.
+    /// The defaults, for the environment with this id; [`Config::for_algorithm`] has those of an algorithm.
     pub fn for_environment(id: &str) -> Self {
         Self { environment: EnvironmentConfig { id: id.to_owned(), ..EnvironmentConfig::default() }, ..Self::default() }
     }

@@ -28,9 +28,6 @@ const CLEARLY_MORE: f64 = 2.0;
 /// Without a rate limiter, fewer samples per insert than this mean that transitions are overwritten before anybody
 /// learns from them.
 const TOO_FEW_SAMPLES: f64 = 1.0;
-/// Without a rate limiter, more samples per insert than this mean that learners repeat old transitions for want of new
-/// ones. (It is the default of `replay.samples_per_insert`.)
-const MANY_SAMPLES: f64 = 32.0;
 /// With less time of processes than this, shares of it mean nothing.
 const LEAST_TIME_S: f64 = 1.0;
 /// From this share on, fragments that were dropped are reported.
@@ -269,9 +266,11 @@ fn free_running(period: &Period, context: &Context) -> Diagnosis {
         advice.push(advice::limit_samples(8.0, "so that actors wait instead of overwriting what nobody learned from"));
         return Diagnosis { bottleneck: Bottleneck::Learners, evidence: format!("{evidence} ({})", period.learner_work()), advice };
     }
-    if period.inserted == 0 || ratio > MANY_SAMPLES {
+    // With more than by default, learners repeat old transitions for want of new ones.
+    let usual = context.config.usual_samples_per_insert();
+    if period.inserted == 0 || ratio > usual {
         let mut advice = advice::faster_actors(period, context);
-        advice.push(advice::limit_samples(MANY_SAMPLES, "so that learners do not repeat old transitions"));
+        advice.push(advice::limit_samples(usual, "so that learners do not repeat old transitions"));
         return Diagnosis { bottleneck: Bottleneck::Actors, evidence: format!("{evidence} ({})", period.actor_work()), advice };
     }
     all_busy(period, &evidence, context)

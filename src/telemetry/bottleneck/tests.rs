@@ -261,7 +261,10 @@ fn a_free_run_is_judged_by_its_rates() {
     assert_eq!(slow_actors.bottleneck, Bottleneck::Actors);
     assert!(slow_actors.to_string().contains("90 samples per inserted transition (actors: 60 % stepping"), "{slow_actors}");
     assert_eq!(settings(&slow_actors).last().unwrap(), "replay.samples_per_insert=32");
-    assert_eq!(judge(&Snapshot { sampled: 80_000, ..run }, &free).bottleneck, Bottleneck::Cores);
+    assert_eq!(judge(&Snapshot { sampled: 80_000, ..run.clone() }, &free).bottleneck, Bottleneck::Cores);
+    let sac = with(|config| (config.algorithm.name, config.replay.samples_per_insert) = ("sac".into(), None));
+    assert_eq!(judge(&Snapshot { sampled: 900_000, ..run.clone() }, &sac).bottleneck, Bottleneck::Cores, "256 are an update for each step");
+    assert_eq!(settings(&judge(&Snapshot { sampled: 3_000_000, ..run }, &sac)).last().unwrap(), "replay.samples_per_insert=256");
 }
 
 #[test]
