@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::CheckpointError;
 use super::atomic::flush_folder;
-use super::room::free_bytes;
+use super::room::{free_bytes, is_lack_of_room};
 use super::run_checkpoint::{Content, RunCheckpoint};
 use crate::sync::Ordering;
 
@@ -111,21 +111,21 @@ impl Checkpoints {
     /// The `error` for which the checkpoint in the folder `path` is of no use, together with the newest checkpoint
     /// before it that is whole, if there is one.
     pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
-        let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
         let earlier = self.list().unwrap_or_default().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
-        match earlier.into_iter().find(is_whole) {
+        match earlier.into_iter().find(|path| is_whole(path)) {
             Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
             None => error,
         }
     }
 
     /// Write another checkpoint, and return its folder and its size in bytes. If there is no room for it, what `retention`
-    /// does not keep beside it goes before it is written: of those that can be read, one stays all the same.
+    /// does not keep beside it goes before it is written: of those that are whole, one stays all the same.
     ///
     /// # Errors
     /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it
     /// then.
     pub fn write(&self, content: Content<'_>, retention: Retention) -> Result<(PathBuf, u64), CheckpointError> {
+        let began = Instant::now();
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
         // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
         if !self.folder.is_dir() {
@@ -137,10 +137,24 @@ impl Checkpoints {
         let earlier = self.list()?;
         self.make_room(&earlier, &content, retention)?;
         let sequence = earlier.last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
+        let mut written = self.attempt(content.clone(), sequence, began);
+        // Only an attempt tells of a quota, and of a disk that takes no more files.
+        if written.as_ref().is_err_and(is_lack_of_room) {
+            let gone = expendable(&earlier, &content, retention).into_iter().filter(|path| remove(path).is_ok()).count();
+            if gone > 0 {
+                written = self.attempt(content, sequence, began);
+            }
+        }
+        // An error of the content, and not of the disk, is passed on as it is.
+        written.map_err(|source| source.downcast().unwrap_or_else(failed))
+    }
+
+    /// Write `content` as the checkpoint with the number `sequence`, for a writer who `began` earlier. Of one that fails nothing is left.
+    fn attempt(&self, content: Content<'_>, sequence: u64, began: Instant) -> io::Result<(PathBuf, u64)> {
         let partial = self.folder.join(format!("{PARTIAL}{sequence:06}"));
-        let write = || {
+        let write = || -> io::Result<(PathBuf, u64)> {
             fs::create_dir(&partial)?;
-            let (manifest, bytes) = content.write(sequence, &partial)?;
+            let (manifest, bytes) = content.write(sequence, &partial, began)?;
             flush_folder(&partial)?;
             // `RunFolder::saved_env_steps` reads this name too.
             let path = self.folder.join(format!("{sequence:06}-step{}", manifest.env_steps));
@@ -149,15 +163,12 @@ impl Checkpoints {
             flush_folder(&self.folder)?;
             Ok((path, bytes))
         };
-        write().map_err(|source: io::Error| {
+        write().inspect_err(|_| {
             let _ = fs::remove_dir_all(&partial);
-            // An error of the content, and not of the disk, is passed on as it is.
-            source.downcast().unwrap_or_else(failed)
         })
     }
 
-    /// Remove of the checkpoints in the folders `earlier`, the oldest first, what `retention` does not keep beside `content`, until there
-    /// is room for that.
+    /// Remove what is [`expendable`] of the checkpoints in the folders `earlier` beside `content`, until there is room for that.
     ///
     /// # Errors
     /// There is none all the same, or the system does not say.
@@ -167,13 +178,8 @@ impl Checkpoints {
         if free >= needed {
             return Ok(());
         }
-        let mut stages: Vec<Option<Stage>> = earlier.iter().map(|path| Stage::of(path)).collect();
-        // The run goes on from this one if the next is never complete.
-        let newest = stages.iter().rposition(Option::is_some);
-        let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
-        stages.push(Some(Stage { env_steps, best_env_steps: content.best_env_steps }));
-        for index in retention.dropped(&stages).into_iter().filter(|&index| Some(index) != newest) {
-            let _ = earlier.get(index).map(|path| remove(path));
+        for path in expendable(earlier, content, retention) {
+            let _ = remove(path);
             free = free_now()?;
             if free >= needed {
                 return Ok(());
@@ -212,6 +218,22 @@ impl Checkpoints {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Which of the checkpoints in the folders `earlier`, the oldest first, `retention` does not keep beside `content`. The newest that is
+/// whole is none of them: the run goes on from that one if the next is never complete. If none is known to be whole, nothing may go.
+fn expendable<'a>(earlier: &'a [PathBuf], content: &Content<'_>, retention: Retention) -> Vec<&'a PathBuf> {
+    let Some(newest) = earlier.iter().rposition(|path| is_whole(path)) else { return Vec::new() };
+    let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
+    let next = Stage { env_steps, best_env_steps: content.best_env_steps };
+    let stages: Vec<Option<Stage>> = earlier.iter().map(|path| Stage::of(path)).chain([Some(next)]).collect();
+    let dropped = retention.dropped(&stages).into_iter().filter(|&index| index != newest);
+    dropped.filter_map(|index| earlier.get(index)).collect()
+}
+
+/// Whether a run can go on from the checkpoint in the folder `path`, all of which is read.
+fn is_whole(path: &Path) -> bool {
+    RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok()
 }
 
 /// Remove a checkpoint. A kill in the middle leaves none that looks complete.
