@@ -411,6 +411,23 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
 }
 
 #[test]
+fn a_checkpoint_that_the_disk_does_not_give_is_kept_where_it_may_be_to_keep_and_a_damaged_one_is_not() {
+    for (every_steps, are_kept) in [(Some(1_000), [true, false, true]), (None, [false, false, true])] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+        let run = run_with(8, 100);
+        let written = [(); 3].map(|()| checkpoints.write(content(&run), KEPT).unwrap().0);
+        // A folder cannot be read as a file, whoever asks.
+        std::fs::remove_file(written[0].join("manifest.json")).unwrap();
+        std::fs::create_dir(written[0].join("manifest.json")).unwrap();
+        // No text, which is what the system gave.
+        std::fs::write(written[1].join("manifest.crc32c"), [0xff]).unwrap();
+        checkpoints.prune(Retention { last: 1, every_steps, ..KEPT });
+        assert_eq!(written.map(|path| path.exists()), are_kept, "{every_steps:?}");
+    }
+}
+
+#[test]
 fn counts_in_a_checkpoint_are_those_when_its_memory_was_taken() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());

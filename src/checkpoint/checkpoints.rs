@@ -40,29 +40,32 @@ struct Stage {
 }
 
 impl Stage {
-    /// That of the checkpoint in the folder `path`; `None` if it cannot be read.
-    fn of(path: &Path) -> Option<Self> {
-        let manifest = RunCheckpoint::manifest_in(path).ok()?;
-        Some(Self { env_steps: manifest.env_steps, best_env_steps: manifest.best_env_steps })
+    /// That of the checkpoint in the folder `path`.
+    fn of(path: &Path) -> Result<Self, CheckpointError> {
+        let manifest = RunCheckpoint::manifest_in(path)?;
+        Ok(Self { env_steps: manifest.env_steps, best_env_steps: manifest.best_env_steps })
     }
 }
 
 impl Retention {
     /// Which of the checkpoints at `stages`, the oldest first, are not kept.
-    fn dropped(self, stages: &[Option<Stage>]) -> Vec<usize> {
-        let best_of = |stage: Option<Stage>| stage.and_then(|stage| stage.best_env_steps);
-        let best = best_of(stages.last().copied().flatten());
+    fn dropped(self, stages: &[Result<Stage, CheckpointError>]) -> Vec<usize> {
+        // As the newest says that can be read.
+        let best = stages.iter().rev().find_map(|found| found.as_ref().ok()).and_then(|stage| stage.best_env_steps);
         let mut has_best = false;
         let mut period = None;
         let mut dropped = Vec::new();
-        for (index, &stage) in stages.iter().enumerate() {
-            let is_best = !has_best && best.is_some() && best_of(stage) == best;
+        for (index, found) in stages.iter().enumerate() {
+            let stage = found.as_ref().ok();
+            let is_best = !has_best && best.is_some() && stage.and_then(|stage| stage.best_env_steps) == best;
             has_best |= is_best;
             let its_period = self.every_steps.zip(stage).map(|(steps, stage)| stage.env_steps / steps);
             let is_first = its_period.is_some() && its_period != period;
             period = its_period.or(period);
             let is_new = index + self.last >= stages.len();
-            let is_kept = is_new || is_first || is_best && self.best;
+            // Once the disk gives it again, it may be one of these.
+            let is_away = (self.best || self.every_steps.is_some()) && found.as_ref().is_err_and(CheckpointError::may_pass);
+            let is_kept = is_new || is_first || is_best && self.best || is_away;
             if !is_kept {
                 dropped.push(index);
             }
@@ -205,7 +208,7 @@ impl Checkpoints {
     /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.
     pub fn prune(&self, retention: Retention) {
         let all = self.list().unwrap_or_default();
-        let stages: Vec<Option<Stage>> = all.iter().map(|path| Stage::of(path)).collect();
+        let stages: Vec<_> = all.iter().map(|path| Stage::of(path)).collect();
         for index in retention.dropped(&stages) {
             let _ = remove(&all[index]);
         }
@@ -226,7 +229,7 @@ fn expendable<'a>(earlier: &'a [PathBuf], content: &Content<'_>, retention: Rete
     let Some(newest) = earlier.iter().rposition(|path| is_whole(path)) else { return Vec::new() };
     let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
     let next = Stage { env_steps, best_env_steps: content.best_env_steps };
-    let stages: Vec<Option<Stage>> = earlier.iter().map(|path| Stage::of(path)).chain([Some(next)]).collect();
+    let stages: Vec<_> = earlier.iter().map(|path| Stage::of(path)).chain([Ok(next)]).collect();
     let dropped = retention.dropped(&stages).into_iter().filter(|&index| index != newest);
     dropped.filter_map(|index| earlier.get(index)).collect()
 }
