@@ -25,6 +25,7 @@ use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, 
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
+use crate::roles::evaluator;
 use crate::run_name::RunName;
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentSizes};
@@ -214,6 +215,9 @@ impl Resumption {
             return Err(ResumeError::Fixed { keys });
         }
         self.check_end(config)?;
+        if config.evaluator.enabled && !self.repeats(config) {
+            evaluator::best_weights(&self.folder.best_weights())?;
+        }
         let manifest = self.checkpoint.manifest();
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
