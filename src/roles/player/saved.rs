@@ -20,7 +20,8 @@ use crate::telemetry::RunFolder;
 pub enum Which {
     /// The best that fresh episodes confirmed; the last ones if no weights were confirmed.
     Best,
-    /// The last ones; of a run that has not ended, those of its newest checkpoint, if there are others that say what the network is.
+    /// The last ones; of a run that has not ended, or could not save them when it ended again, those of its newest checkpoint, if there
+    /// are others that say what the network is.
     Last,
 }
 
@@ -63,9 +64,14 @@ impl SavedPolicy {
         let last = folder.last_weights();
         let has_last = last.exists();
         let in_file = Self::in_file(if has_last { last } else { folder.best_weights() }, path, None)?;
-        // Those of a run that goes on are of an earlier end.
-        if has_last && folder.record()?.finished.is_some() {
-            return Ok(in_file);
+        let record = has_last.then(|| folder.record()).transpose()?;
+        // Those of a run that goes on are of an earlier end, and so are those of one that could not save others when it ended again.
+        if let Some((resumptions, finished)) = record.and_then(|record| Some((record.resumptions, record.finished?))) {
+            let updates = |saved: &Self| saved.weights.metadata.updates;
+            let ended_at = finished.summary["updates"].as_u64();
+            let is_of_this_end = |newest: &Self| updates(newest) > updates(&in_file) && Some(updates(newest)) <= ended_at;
+            let newest = if resumptions > 0 { in_file.in_newest_checkpoint(folder).ok().flatten() } else { None };
+            return Ok(newest.filter(is_of_this_end).unwrap_or(in_file));
         }
         match in_file.in_newest_checkpoint(folder)? {
             Some(newest) => Ok(newest),
