@@ -1,6 +1,10 @@
-//! Numbers and durations as people read them, messages by their first line, and text that steers no terminal.
+//! Numbers and durations as people read them, messages by their first line, paths as text, and text that steers no terminal.
 //!
 //! A hostile run could name itself with escape codes that rewrite the terminal. What is printed of it has none.
+
+use std::path::PathBuf;
+
+use serde::Serializer;
 
 /// A count or rate with three significant digits: `950`, `8.42k`, `1.5M`.
 pub(crate) fn short(value: f64) -> String {
@@ -64,6 +68,14 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 /// The first line of a message, and the lines below that explain it, such as a traceback.
 pub(crate) fn headline_and_details(message: &str) -> (&str, &str) {
     message.split_once('\n').unwrap_or((message, ""))
+}
+
+/// Serialises any path nearly as it is: serde refuses one that is not UTF-8, and with it all that the path is part of.
+pub(crate) fn as_text<'a, S: Serializer>(path: impl Into<Option<&'a PathBuf>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match path.into() {
+        Some(path) => serializer.collect_str(&path.display()),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// The lines of the text, whole, with all other control and direction characters spelled out.

@@ -3,9 +3,15 @@
 mod support {
     pub(crate) mod counts;
     pub(crate) mod forked;
+    pub(crate) mod namespaces;
+    pub(crate) mod skipped;
 }
 
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -19,6 +25,7 @@ use shoal::sync::Ordering;
 use shoal::telemetry::RunFolder;
 use support::forked::traced::Traced;
 use support::forked::{self, Identity, Payload, Run, Sizes};
+use support::namespaces::{in_a_mount_namespace, mount};
 
 const CAPACITY: usize = 64;
 
@@ -27,12 +34,12 @@ const KEPT: Retention = Retention { last: 2, best: false, every_steps: None };
 
 /// A run whose process 0 has inserted `rows`, whose learners have published, and which has taken `env_steps`.
 fn run_with(rows: u32, env_steps: u64) -> Run {
-    run_of(CAPACITY, rows, env_steps)
+    run_of(Sizes { capacity: CAPACITY, ..Sizes::default() }, rows, env_steps)
 }
 
-/// As [`run_with`], with room for `capacity` rows.
-fn run_of(capacity: usize, rows: u32, env_steps: u64) -> Run {
-    let run = Run::new(Sizes { capacity, ..Sizes::default() });
+/// As [`run_with`], with a segment of these `sizes`.
+fn run_of(sizes: Sizes, rows: u32, env_steps: u64) -> Run {
+    let run = Run::new(sizes);
     let slot = run.slot(0);
     assert!(slot.reserve(Role::Actor, 0).is_some_and(|generation| slot.occupy(std::process::id(), generation)));
     for number in 0..rows {
@@ -142,7 +149,7 @@ fn what_is_restored_is_what_was_there() {
 #[test]
 fn a_replay_that_is_not_full_asks_for_room_for_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
-    let run = run_of(1 << 16, 10, 100);
+    let run = run_of(Sizes { capacity: 1 << 16, ..Sizes::default() }, 10, 100);
     let asked = content(&run).bytes();
     let (_, bytes) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
     let full = run.segment.layout().section(Region::Store).length_bytes as u64;
@@ -286,6 +293,79 @@ fn what_a_killed_writer_left_is_no_checkpoint_and_goes_with_the_next() {
     assert_eq!(names, [".lock", "000001-step100", "notes"]);
 }
 
+/// Run `body`, which is the test `name`, with a disk of its own.
+fn on_a_small_disk(name: &str, body: impl FnOnce(&Path)) {
+    in_a_mount_namespace(name, || {
+        let folder = tempfile::tempdir().unwrap();
+        mount(&["-t", "tmpfs", "-o", "size=32m", "tmpfs"], folder.path());
+        body(folder.path());
+        // The folder can only be removed when nothing is mounted in it.
+        let _ = Command::new("umount").arg("--lazy").arg(folder.path()).status();
+    });
+}
+
+/// Take all the room that is left on `disk`. Whoever is writing there has seen it, as with a quota.
+fn fill(disk: &Path) {
+    let mut file = File::create(disk.join("filler")).unwrap();
+    while file.write_all(&[1; 4_096]).is_ok() {}
+}
+
+#[test]
+fn a_disk_that_takes_no_more_in_the_middle_of_a_checkpoint_takes_it_in_the_place_of_what_was_due_to_go() {
+    let name = "a_disk_that_takes_no_more_in_the_middle_of_a_checkpoint_takes_it_in_the_place_of_what_was_due_to_go";
+    on_a_small_disk(name, |disk| {
+        // The last has a state that does not fit the buffer of its writer.
+        for (case, (with_replay, network_parameters)) in [(true, 256), (false, 256), (false, 1 << 17)].into_iter().enumerate() {
+            let checkpoints = Checkpoints::new(disk.join(case.to_string()));
+            let run = run_of(Sizes { capacity: CAPACITY, network_parameters, ..Sizes::default() }, 8, 100);
+            let content = || Content { with_replay, ..content(&run) };
+            let [_, second] = [(); 2].map(|()| checkpoints.write(content(), KEPT).unwrap().0);
+            let is_full = Cell::new(false);
+            let memory = |_| {
+                if !is_full.replace(true) {
+                    fill(disk);
+                }
+                json!({ "wall_s": 1.5 })
+            };
+            let (third, _) = checkpoints.write(Content { memory: &memory, ..content() }, KEPT).expect("room in the place of the first");
+            assert!(is_full.get());
+            assert_eq!(checkpoints.list().unwrap(), [second, third.clone()]);
+            RunCheckpoint::open(&third).unwrap().check_replay().unwrap();
+            std::fs::remove_file(disk.join("filler")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_only_whole_checkpoint_stays_however_often_the_disk_takes_no_other() {
+    on_a_small_disk("the_only_whole_checkpoint_stays_however_often_the_disk_takes_no_other", |disk| {
+        let checkpoints = Checkpoints::new(disk.join("checkpoints"));
+        let run = run_with(8, 100);
+        let one = Retention { last: 1, ..KEPT };
+        let written = [(); 3].map(|()| checkpoints.write(content(&run), KEPT).unwrap().0);
+        let [_, whole, damaged] = &written;
+        // Its rows alone: nothing else tells that nobody can go on from it.
+        let mut rows = std::fs::read(damaged.join("replay.shoal")).unwrap();
+        *rows.last_mut().unwrap() ^= 1;
+        std::fs::write(damaged.join("replay.shoal"), rows).unwrap();
+        // Every attempt finds the disk full.
+        let memory = |_| {
+            fill(disk);
+            json!({ "wall_s": 1.5 })
+        };
+        for _ in 0..2 {
+            let error = checkpoints.write(Content { memory: &memory, ..content(&run) }, one).unwrap_err();
+            assert!(matches!(&error, CheckpointError::Write { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
+            assert_eq!(checkpoints.list().unwrap(), [whole.clone()]);
+            std::fs::remove_file(disk.join("filler")).unwrap();
+        }
+        fill(disk);
+        assert!(matches!(checkpoints.write(content(&run), one).unwrap_err(), CheckpointError::NoRoom { .. }));
+        assert_eq!(checkpoints.list().unwrap(), [whole.clone()]);
+        assert_restores(&RunCheckpoint::open(whole).unwrap(), &run);
+    });
+}
+
 #[test]
 fn the_folder_of_a_run_knows_the_steps_of_its_newest_checkpoint() {
     let root = tempfile::tempdir().unwrap();
@@ -328,6 +408,23 @@ fn the_newest_the_best_and_the_first_of_each_period_are_kept() {
     assert_eq!(kept(last), [240, 290]);
     assert_eq!(kept(Retention { best: true, ..last }), [190, 240, 290]);
     assert_eq!(kept(Retention { every_steps: Some(100), ..last }), [40, 110, 240, 290]);
+}
+
+#[test]
+fn a_checkpoint_that_the_disk_does_not_give_is_kept_where_it_may_be_to_keep_and_a_damaged_one_is_not() {
+    for (every_steps, are_kept) in [(Some(1_000), [true, false, true]), (None, [false, false, true])] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path().to_path_buf());
+        let run = run_with(8, 100);
+        let written = [(); 3].map(|()| checkpoints.write(content(&run), KEPT).unwrap().0);
+        // A folder cannot be read as a file, whoever asks.
+        std::fs::remove_file(written[0].join("manifest.json")).unwrap();
+        std::fs::create_dir(written[0].join("manifest.json")).unwrap();
+        // No text, which is what the system gave.
+        std::fs::write(written[1].join("manifest.crc32c"), [0xff]).unwrap();
+        checkpoints.prune(Retention { last: 1, every_steps, ..KEPT });
+        assert_eq!(written.map(|path| path.exists()), are_kept, "{every_steps:?}");
+    }
 }
 
 #[test]

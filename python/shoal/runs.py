@@ -147,12 +147,12 @@ class Run:
 
         Of a run that another process has started, it is the content of `run.log`.
         """
-        return (self.folder / "run.log").read_text(errors="replace")
+        return (self.folder / "run.log").read_text(encoding="utf-8", errors="replace")
 
     @property
     def record(self) -> dict[str, Any]:
         """The content of `run.json`."""
-        return json.loads((self.folder / "run.json").read_text())
+        return json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
 
     @property
     def reason(self) -> str | None:

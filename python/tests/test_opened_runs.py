@@ -5,6 +5,7 @@ import pickle
 import shutil
 import signal
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -57,6 +58,16 @@ def test_metrics_are_counted_without_being_parsed_and_an_item_without_the_others
     (tmp_path / "metrics.jsonl").write_text('no JSON\n{"updates": 1}\n{"updates": 2}\n{"updates"')
     metrics = Metrics(SimpleNamespace(folder=tmp_path), follow=False)
     assert (len(metrics), metrics[-1], metrics[1:]) == (3, {"updates": 2}, [{"updates": 1}, {"updates": 2}])
+
+
+def test_what_a_run_has_written_is_read_as_utf8_whatever_the_locale(tmp_path):
+    (tmp_path / "run.json").write_text('{"working_directory": "/home/jürgen"}', encoding="utf-8")
+    (tmp_path / "run.log").write_text("jürgen", encoding="utf-8")
+    code = "import pathlib, shoal; run = object.__new__(shoal.Run); run.folder = pathlib.Path(); "
+    code += "print(ascii((run.record, run.text)))"
+    variables = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, check=True)
+    assert told.stdout.decode().strip() == ascii(({"working_directory": "/home/jürgen"}, "jürgen"))
 
 
 def test_a_run_that_has_ended_is_resumed_with_changes(folder):

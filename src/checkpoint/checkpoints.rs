@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::CheckpointError;
 use super::atomic::flush_folder;
-use super::room::free_bytes;
+use super::room::{free_bytes, is_lack_of_room};
 use super::run_checkpoint::{Content, RunCheckpoint};
 use crate::sync::Ordering;
 
@@ -40,29 +40,32 @@ struct Stage {
 }
 
 impl Stage {
-    /// That of the checkpoint in the folder `path`; `None` if it cannot be read.
-    fn of(path: &Path) -> Option<Self> {
-        let manifest = RunCheckpoint::manifest_in(path).ok()?;
-        Some(Self { env_steps: manifest.env_steps, best_env_steps: manifest.best_env_steps })
+    /// That of the checkpoint in the folder `path`.
+    fn of(path: &Path) -> Result<Self, CheckpointError> {
+        let manifest = RunCheckpoint::manifest_in(path)?;
+        Ok(Self { env_steps: manifest.env_steps, best_env_steps: manifest.best_env_steps })
     }
 }
 
 impl Retention {
     /// Which of the checkpoints at `stages`, the oldest first, are not kept.
-    fn dropped(self, stages: &[Option<Stage>]) -> Vec<usize> {
-        let best_of = |stage: Option<Stage>| stage.and_then(|stage| stage.best_env_steps);
-        let best = best_of(stages.last().copied().flatten());
+    fn dropped(self, stages: &[Result<Stage, CheckpointError>]) -> Vec<usize> {
+        // As the newest says that can be read.
+        let best = stages.iter().rev().find_map(|found| found.as_ref().ok()).and_then(|stage| stage.best_env_steps);
         let mut has_best = false;
         let mut period = None;
         let mut dropped = Vec::new();
-        for (index, &stage) in stages.iter().enumerate() {
-            let is_best = !has_best && best.is_some() && best_of(stage) == best;
+        for (index, found) in stages.iter().enumerate() {
+            let stage = found.as_ref().ok();
+            let is_best = !has_best && best.is_some() && stage.and_then(|stage| stage.best_env_steps) == best;
             has_best |= is_best;
             let its_period = self.every_steps.zip(stage).map(|(steps, stage)| stage.env_steps / steps);
             let is_first = its_period.is_some() && its_period != period;
             period = its_period.or(period);
             let is_new = index + self.last >= stages.len();
-            let is_kept = is_new || is_first || is_best && self.best;
+            // Once the disk gives it again, it may be one of these.
+            let is_away = (self.best || self.every_steps.is_some()) && found.as_ref().is_err_and(CheckpointError::may_pass);
+            let is_kept = is_new || is_first || is_best && self.best || is_away;
             if !is_kept {
                 dropped.push(index);
             }
@@ -111,21 +114,21 @@ impl Checkpoints {
     /// The `error` for which the checkpoint in the folder `path` is of no use, together with the newest checkpoint
     /// before it that is whole, if there is one.
     pub fn with_the_one_before(&self, error: CheckpointError, path: &Path) -> CheckpointError {
-        let is_whole = |path: &PathBuf| RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok();
         let earlier = self.list().unwrap_or_default().into_iter().rev().skip_while(|other| other.file_name() != path.file_name()).skip(1);
-        match earlier.into_iter().find(is_whole) {
+        match earlier.into_iter().find(|path| is_whole(path)) {
             Some(previous) => CheckpointError::Superseded { error: Box::new(error), previous },
             None => error,
         }
     }
 
     /// Write another checkpoint, and return its folder and its size in bytes. If there is no room for it, what `retention`
-    /// does not keep beside it goes before it is written: of those that can be read, one stays all the same.
+    /// does not keep beside it goes before it is written: of those that are whole, one stays all the same.
     ///
     /// # Errors
     /// There is no room, the system would not write it, or the memory of the run is damaged; nothing is left of it
     /// then.
     pub fn write(&self, content: Content<'_>, retention: Retention) -> Result<(PathBuf, u64), CheckpointError> {
+        let began = Instant::now();
         let failed = |source| CheckpointError::Write { folder: self.folder.clone(), source };
         // Without its parents: if the folder of the run was moved away, it must not be made again in its old place.
         if !self.folder.is_dir() {
@@ -137,10 +140,24 @@ impl Checkpoints {
         let earlier = self.list()?;
         self.make_room(&earlier, &content, retention)?;
         let sequence = earlier.last().and_then(|path| sequence_of(path)).unwrap_or(0) + 1;
+        let mut written = self.attempt(content.clone(), sequence, began);
+        // Only an attempt tells of a quota, and of a disk that takes no more files.
+        if written.as_ref().is_err_and(is_lack_of_room) {
+            let gone = expendable(&earlier, &content, retention).into_iter().filter(|path| remove(path).is_ok()).count();
+            if gone > 0 {
+                written = self.attempt(content, sequence, began);
+            }
+        }
+        // An error of the content, and not of the disk, is passed on as it is.
+        written.map_err(|source| source.downcast().unwrap_or_else(failed))
+    }
+
+    /// Write `content` as the checkpoint with the number `sequence`, for a writer who `began` earlier. Of one that fails nothing is left.
+    fn attempt(&self, content: Content<'_>, sequence: u64, began: Instant) -> io::Result<(PathBuf, u64)> {
         let partial = self.folder.join(format!("{PARTIAL}{sequence:06}"));
-        let write = || {
+        let write = || -> io::Result<(PathBuf, u64)> {
             fs::create_dir(&partial)?;
-            let (manifest, bytes) = content.write(sequence, &partial)?;
+            let (manifest, bytes) = content.write(sequence, &partial, began)?;
             flush_folder(&partial)?;
             // `RunFolder::saved_env_steps` reads this name too.
             let path = self.folder.join(format!("{sequence:06}-step{}", manifest.env_steps));
@@ -149,15 +166,12 @@ impl Checkpoints {
             flush_folder(&self.folder)?;
             Ok((path, bytes))
         };
-        write().map_err(|source: io::Error| {
+        write().inspect_err(|_| {
             let _ = fs::remove_dir_all(&partial);
-            // An error of the content, and not of the disk, is passed on as it is.
-            source.downcast().unwrap_or_else(failed)
         })
     }
 
-    /// Remove of the checkpoints in the folders `earlier`, the oldest first, what `retention` does not keep beside `content`, until there
-    /// is room for that.
+    /// Remove what is [`expendable`] of the checkpoints in the folders `earlier` beside `content`, until there is room for that.
     ///
     /// # Errors
     /// There is none all the same, or the system does not say.
@@ -167,13 +181,8 @@ impl Checkpoints {
         if free >= needed {
             return Ok(());
         }
-        let mut stages: Vec<Option<Stage>> = earlier.iter().map(|path| Stage::of(path)).collect();
-        // The run goes on from this one if the next is never complete.
-        let newest = stages.iter().rposition(Option::is_some);
-        let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
-        stages.push(Some(Stage { env_steps, best_env_steps: content.best_env_steps }));
-        for index in retention.dropped(&stages).into_iter().filter(|&index| Some(index) != newest) {
-            let _ = earlier.get(index).map(|path| remove(path));
+        for path in expendable(earlier, content, retention) {
+            let _ = remove(path);
             free = free_now()?;
             if free >= needed {
                 return Ok(());
@@ -199,7 +208,7 @@ impl Checkpoints {
     /// Remove what `retention` does not keep. What cannot be removed now is tried again after the next checkpoint.
     pub fn prune(&self, retention: Retention) {
         let all = self.list().unwrap_or_default();
-        let stages: Vec<Option<Stage>> = all.iter().map(|path| Stage::of(path)).collect();
+        let stages: Vec<_> = all.iter().map(|path| Stage::of(path)).collect();
         for index in retention.dropped(&stages) {
             let _ = remove(&all[index]);
         }
@@ -212,6 +221,22 @@ impl Checkpoints {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Which of the checkpoints in the folders `earlier`, the oldest first, `retention` does not keep beside `content`. The newest that is
+/// whole is none of them: the run goes on from that one if the next is never complete. If none is known to be whole, nothing may go.
+fn expendable<'a>(earlier: &'a [PathBuf], content: &Content<'_>, retention: Retention) -> Vec<&'a PathBuf> {
+    let Some(newest) = earlier.iter().rposition(|path| is_whole(path)) else { return Vec::new() };
+    let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
+    let next = Stage { env_steps, best_env_steps: content.best_env_steps };
+    let stages: Vec<_> = earlier.iter().map(|path| Stage::of(path)).chain([Ok(next)]).collect();
+    let dropped = retention.dropped(&stages).into_iter().filter(|&index| index != newest);
+    dropped.filter_map(|index| earlier.get(index)).collect()
+}
+
+/// Whether a run can go on from the checkpoint in the folder `path`, all of which is read.
+fn is_whole(path: &Path) -> bool {
+    RunCheckpoint::open(path).and_then(|checkpoint| checkpoint.check_replay()).is_ok()
 }
 
 /// Remove a checkpoint. A kill in the middle leaves none that looks complete.

@@ -268,6 +268,12 @@ impl CheckpointError {
             _ => false,
         }
     }
+
+    /// Whether the system did not give a file that is there, which it may do later: that is no damage.
+    pub(super) fn may_pass(&self) -> bool {
+        // What it says has a number. Other words are about what it gave.
+        matches!(self, Self::Read { source, .. } if source.raw_os_error().is_some() && source.kind() != io::ErrorKind::NotFound)
+    }
 }
 
 /// The folder of the run that a checkpoint lies in.

@@ -15,9 +15,22 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(if disk.blocks() == 0 { u64::MAX } else { disk.blocks_available() * disk.fragment_size() })
 }
 
+/// Whether a disk, or a quota on it, takes no more: for the latter [`free_bytes`] says nothing of it.
+pub(super) fn is_lack_of_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 #[cfg(test)]
 mod tests {
+    use nix::errno::Errno;
+
     use super::*;
+
+    #[test]
+    fn a_quota_is_a_lack_of_room_as_a_full_disk_is_and_a_broken_disk_is_none() {
+        let lacks_room = |error: Errno| is_lack_of_room(&error.into());
+        assert!(lacks_room(Errno::ENOSPC) && lacks_room(Errno::EDQUOT) && !lacks_room(Errno::EIO));
+    }
 
     #[test]
     fn a_disk_that_knows_of_no_blocks_is_not_taken_for_a_full_one() {

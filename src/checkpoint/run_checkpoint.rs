@@ -15,6 +15,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bincode::error::EncodeError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +90,7 @@ struct FileEntry {
 }
 
 /// What a checkpoint is made of.
+#[derive(Clone)]
 pub struct Content<'a> {
     /// The shared memory; others may use it meanwhile.
     pub segment: &'a Segment,
@@ -120,11 +122,10 @@ impl Content<'_> {
         bytes_of(self.segment.layout(), self.with_replay.then(records))
     }
 
-    /// Fill `folder`, which is empty, and return what is in it and how many bytes that takes.
-    pub(super) fn write(self, sequence: u64, folder: &Path) -> io::Result<(Manifest, u64)> {
+    /// Fill `folder`, which is empty, for a writer who `began` earlier. Returns what is in it and how many bytes that takes.
+    pub(super) fn write(self, sequence: u64, folder: &Path, began: Instant) -> io::Result<(Manifest, u64)> {
         let damaged = |_| io::Error::other(CheckpointError::Unreadable { content: "description of the run" });
         let description = self.segment.description().map_err(damaged)?;
-        let began = Instant::now();
         let mut files = Vec::new();
         // First, since what is remembered of the run knows of these, and others may follow.
         if self.best_env_steps.is_some() && self.best_weights.is_file() {
@@ -151,7 +152,7 @@ impl Content<'_> {
         }
         let (state, memory) = counted.expect("it was counted");
         files.push(write_file(folder, STATE, |mut out| {
-            bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(io::Error::other)
+            bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(of_system)
         })?);
         files.push(write_file(folder, CONFIG, |out| out.write_all(description.config_toml.as_bytes()))?);
         let manifest = Manifest {
@@ -193,6 +194,14 @@ fn bytes_of(layout: &Layout, records: Option<[u64; 2]>) -> u64 {
     let replay = records
         .map_or(0, |[rows, frames]| of(rows, sizes.capacity, sizes.slot_words()) + of(frames, sizes.frames, sizes.frame_slot_words()));
     counts + boards + replay
+}
+
+/// What the system said, if it did not take what was encoded.
+fn of_system(error: EncodeError) -> io::Error {
+    match error {
+        EncodeError::Io { inner, .. } => inner,
+        other => io::Error::other(other),
+    }
 }
 
 fn write_file(folder: &Path, name: &str, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<FileEntry> {

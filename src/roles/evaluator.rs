@@ -39,11 +39,11 @@ pub struct EvaluationReport {
 }
 
 /// The best weights of a run, which go to `path`; `None` if there are none, or none that could be played. Weights that the disk does
-/// not give are an error: taken for none, they would be overwritten.
+/// not give, or that another version of the program reads, are an error: taken for none, they would be overwritten.
 pub(super) fn best_weights(path: &Path) -> Result<Option<checkpoint::PolicyWeights>, WeightsError> {
     match checkpoint::PolicyWeights::load(path) {
         Ok(policy) => Ok(Some(policy)),
-        Err(error @ WeightsError::Read { .. }) => Err(error),
+        Err(error @ (WeightsError::Read { .. } | WeightsError::Format { .. })) => Err(error),
         Err(_) => Ok(None),
     }
 }
@@ -160,7 +160,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// The environments cannot be made, or have changed since the run was planned; the network of the policy cannot be built; there are
-    /// best weights in `folder` and the system does not let them be read.
+    /// best weights in `folder` and the system does not let them be read, or another version of the program has saved them.
     pub fn new(run: &'a Run<'a>, folder: RunFolder, unconfirmed: u64) -> Result<Self, RoleError> {
         let best_path = move || folder.current().best_weights();
         let evaluator = &run.config.evaluator;
@@ -359,7 +359,7 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::environments::{Action, Environment, EnvironmentError, EnvironmentSpec, Step, limited, registry};
     use crate::experience::Choice;
-    use crate::networks::Network;
+    use crate::networks::{Head, Network, NetworkSpec};
     use crate::segment::{Segment, SegmentSizes};
     use crate::values::{Values, ValuesMut};
 
@@ -452,6 +452,24 @@ mod tests {
         let mut environments = VectorEnvironment::new([300, 20].map(of_length).into()).unwrap();
         let played = play(&mut environments, &mut Drawing(Mutex::new(None)), 4, 7, 0.0, || true).unwrap();
         assert_eq!((played.lengths, played.cut_off), (vec![20; 4], 2));
+    }
+
+    #[test]
+    fn best_weights_of_another_format_are_not_taken_for_none_and_damaged_ones_are() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("best.safetensors");
+        let spec = NetworkSpec::perceptron(4, &[4], Head::Linear { outputs: 2 });
+        let parameters = vec![0.5; spec.parameter_count()];
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        checkpoint::PolicyWeights::new(spec, &parameters, metadata).save(&path).unwrap();
+        let mut weights = std::fs::read(&path).unwrap();
+        let format = br#"\"format\":"#;
+        let number = weights.windows(format.len()).position(|window| window == format).unwrap() + format.len();
+        weights[number] = b'0';
+        std::fs::write(&path, &weights).unwrap();
+        assert!(matches!(best_weights(&path), Err(WeightsError::Format { found: 0, .. })));
+        std::fs::write(&path, &weights[..100]).unwrap();
+        assert!(matches!(best_weights(&path), Ok(None)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::curves::{self, Point};
 use super::{Ended, Outcome, SeedsError, plot};
 use crate::checkpoint::PolicyWeights;
-use crate::readable::score;
+use crate::readable::{as_text, score};
 use crate::telemetry::{RunFolder, RunRecord, Table};
 
 /// The results of one seed.
@@ -33,6 +33,7 @@ pub struct SeedResult {
     /// Mean return of the last evaluation.
     pub last_evaluation: Option<f64>,
     /// Its run folder; absent if none was made.
+    #[serde(serialize_with = "as_text")]
     pub folder: Option<PathBuf>,
 }
 
@@ -42,6 +43,7 @@ pub struct Report {
     /// The seeds, ascending.
     pub seeds: Vec<SeedResult>,
     /// The folder of all of them.
+    #[serde(serialize_with = "as_text")]
     pub folder: PathBuf,
     #[serde(skip)]
     curves: Vec<Vec<Point>>,
@@ -201,6 +203,8 @@ fn in_words([env_steps, wall_s, best_confirmed, last_evaluation]: [Option<f64>; 
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use jiff::Timestamp;
     use serde_json::json;
 
@@ -269,5 +273,15 @@ mod tests {
         };
         assert_eq!(counts(&report).unwrap(), ["0", "0", "0", "2"], "{report}");
         assert_eq!(counts(&Report::read(root.path(), &ended[..2])), None, "all have figures, or none");
+    }
+
+    #[test]
+    fn results_are_written_also_in_a_folder_whose_name_is_not_utf8() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join(OsStr::from_bytes(b"caf\xe9"));
+        RunFolder::create(&root, "run", "[run]\nseed = 1\n").unwrap();
+        let report = Report::read(&root, &[Ended { seed: 1, outcome: Outcome::Succeeded }]);
+        assert!(report.seeds[0].folder.is_some());
+        assert_eq!(report.write("x").unwrap(), ["seeds.json"]);
     }
 }

@@ -23,6 +23,18 @@ pub enum TelemetryError {
         /// The operating system's answer.
         source: io::Error,
     },
+    /// The run is another user's, or where nobody writes.
+    #[error(
+        "cannot lock {folder}: {source}; a run goes on where it may write: make that folder and all in it yours (`chown -R`), or copy it \
+         and go on with the copy",
+        folder = folder.display()
+    )]
+    NotYours {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// A folder was named that no run has written.
     #[error("{path} is not the folder of a run: it has no {missing}; name {}", run_below(path), path = path.display())]
     NotARunFolder {
@@ -60,6 +72,14 @@ impl TelemetryError {
         let path = path.to_path_buf();
         move |source| Self::File { action, path, source }
     }
+
+    /// Why the file `lock` in the `folder` of a run cannot be locked.
+    pub(super) fn of_lock(lock: &Path, folder: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotYours { folder: folder.to_path_buf(), source },
+            _ => Self::file("lock", lock)(source),
+        }
+    }
 }
 
 /// Which run to name instead of `path`, which may be the folder of several seeds or of all runs.
@@ -75,5 +95,22 @@ fn next_step(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "choose a run.folder that you may write to",
         io::ErrorKind::NotFound => "check the path",
         _ => "check the disk and the path",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_lock_a_run_is_not_sent_to_a_key_that_a_run_which_goes_on_may_not_change() {
+        let folder = Path::new("runs/theirs");
+        let refusal = |kind: io::ErrorKind| TelemetryError::of_lock(&folder.join(".lock"), folder, kind.into()).to_string();
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let refusal = refusal(kind);
+            assert!(refusal.contains("cannot lock runs/theirs: ") && refusal.contains("copy"), "{refusal}");
+            assert!(!refusal.contains("run.folder"), "{refusal}");
+        }
+        assert!(refusal(io::ErrorKind::StorageFull).contains("cannot lock runs/theirs/.lock: "));
     }
 }

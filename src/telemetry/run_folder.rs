@@ -114,9 +114,9 @@ impl RunFolder {
     /// The folder cannot be opened or locked.
     pub fn take(&mut self) -> Result<bool, TelemetryError> {
         let path = self.path.join(LOCK);
-        let failed = || TelemetryError::file("lock", &path);
+        let failed = |error| TelemetryError::of_lock(&path, &self.path, error);
         // Whoever may open the file may lock it, so only this user may.
-        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(failed())?;
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => self.lock = Some(Arc::new(file)),
             Err(TryLockError::WouldBlock) => return Ok(false),
@@ -124,7 +124,7 @@ impl RunFolder {
                 self.warnings =
                     vec![format!("the file system of {} has no locks: go on with a run from one place alone", self.path.display())];
             }
-            Err(TryLockError::Error(error)) => return Err(failed()(error)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         Ok(true)
     }

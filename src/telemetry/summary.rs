@@ -11,7 +11,7 @@ use super::evaluation::{EvaluatedWeights, EvaluationCounts};
 use super::goal::GoalOutcome;
 use super::stop_reason::StopReason;
 use super::{ByKind, InsertedByProcess, share};
-use crate::readable::{clock, counted, grouped, headline_and_details, percent, score, short};
+use crate::readable::{as_text, clock, counted, grouped, headline_and_details, percent, score, short};
 use crate::shell::word;
 
 /// A finished run in a few lines (`Display`) or as an object in `run.json`.
@@ -67,10 +67,12 @@ pub struct Summary {
     /// What held the run back.
     pub bottleneck: Diagnosis,
     /// The run folder.
+    #[serde(serialize_with = "as_text")]
     pub folder: PathBuf,
     /// Files in the run folder and in its `weights`, relative to the run folder.
     pub files: Vec<String>,
     /// The folder with the event files for TensorBoard of this run and of the runs beside it.
+    #[serde(serialize_with = "as_text")]
     pub charts: PathBuf,
     /// What could not be written, in words.
     pub losses: Vec<String>,

@@ -269,6 +269,8 @@ fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
         serde_json::from_str(&told(&output)).unwrap()
     };
     let ended = play(&run, "last");
+    let last = run.run_folder().join("weights/last.safetensors");
+    let of_first_end = std::fs::read(&last).unwrap();
     let is_newer = |played: &Value| played["updates"].as_u64() > ended["updates"].as_u64();
     run.resume(&[]);
     for which in ["last", "best"] {
@@ -278,6 +280,10 @@ fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
     run.end_by(nix::sys::signal::Signal::SIGINT);
     let ended_again = play(&run, "last");
     assert!(ended_again["checkpoint"].is_null() && is_newer(&ended_again), "{ended_again}");
+    // As an end leaves them that cannot save its own.
+    std::fs::write(&last, of_first_end).unwrap();
+    let taken = play(&run, "last");
+    assert!(taken["checkpoint"].is_number() && taken["updates"] == ended_again["updates"], "{ended_again} {taken}");
 }
 
 #[test]

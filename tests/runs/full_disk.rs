@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::statvfs::statvfs;
 use shoal::checkpoint::{PolicyWeights, bytes_of_largest_checkpoint, free_bytes};
 use shoal::segment::control::RunState;
 use shoal::segment::keeping::Wanted;
@@ -47,6 +48,13 @@ impl OnSmallDisk {
         let runs = self.run.folder.path().join("runs");
         let used = (64 << 20) - free_bytes(&runs).unwrap();
         mount(&["-o", &format!("remount,size={}", used + bytes)], &runs);
+    }
+
+    /// Leave room for so many files, however much there is for bytes.
+    fn leave_room_for_files(&self, files: u64) {
+        let runs = self.run.folder.path().join("runs");
+        let disk = statvfs(&runs).unwrap();
+        mount(&["-o", &format!("remount,nr_inodes={}", disk.files() - disk.files_free() + files)], &runs);
     }
 
     fn printed(&self) -> String {
@@ -232,24 +240,42 @@ fn a_missing_checkpoint_is_said_beside_other_files_that_are_missing_and_again_af
     });
 }
 
+/// Assert that a run that keeps two checkpoints gets newer ones on a disk that has these two and is then made to `leave` too little room
+/// for another.
+fn assert_newer_checkpoints_take_the_place_of_older_ones(leave: impl FnOnce(&OnSmallDisk)) {
+    let changes = ["network.hidden=[256, 256]", "checkpoint.interval_s=0.05", "checkpoint.replay=never", "checkpoint.keep_last=2"];
+    let mut run = OnSmallDisk::start("64m", &changes);
+    run.wait_until_printed("checkpoint 000002");
+    // As long as somebody else has this lock, no checkpoint is written.
+    let lock = File::open(run.run.run_folder().join("checkpoints/.lock")).unwrap();
+    lock.lock().unwrap();
+    run.wait_until("the older ones to go", |run| run.run.checkpoints().len() == 2);
+    let before = run.run.checkpoints();
+    leave(&run);
+    drop(lock);
+    run.wait_until("two newer ones", |run| run.run.checkpoints().first() > before.last());
+    for words in ["a checkpoint takes up to", "no checkpoint could be written"] {
+        assert!(!run.printed().contains(words), "{}", run.printed());
+    }
+    run.run.signal(Signal::SIGTERM);
+    run.run.wait();
+}
+
 #[test]
 fn a_disk_for_as_many_checkpoints_as_are_kept_and_for_no_other_beside_them_gets_newer_ones() {
     let name = "full_disk::a_disk_for_as_many_checkpoints_as_are_kept_and_for_no_other_beside_them_gets_newer_ones";
     in_a_mount_namespace(name, || {
-        let changes = ["network.hidden=[256, 256]", "checkpoint.interval_s=0.05", "checkpoint.replay=never", "checkpoint.keep_last=2"];
-        let mut run = OnSmallDisk::start("64m", &changes);
-        run.wait_until_printed("checkpoint 000002");
-        // As long as somebody else has this lock, no checkpoint is written.
-        let lock = File::open(run.run.run_folder().join("checkpoints/.lock")).unwrap();
-        lock.lock().unwrap();
-        run.wait_until("the older ones to go", |run| run.run.checkpoints().len() == 2);
-        let before = run.run.checkpoints();
-        run.leave_room_for(bytes_of_largest_checkpoint(run.segment().layout(), None) - (64 << 10));
-        drop(lock);
-        run.wait_until("two newer ones", |run| run.run.checkpoints().first() > before.last());
-        assert!(!run.printed().contains("a checkpoint takes up to"), "{}", run.printed());
-        run.run.signal(Signal::SIGTERM);
-        run.run.wait();
+        assert_newer_checkpoints_take_the_place_of_older_ones(|run| {
+            run.leave_room_for(bytes_of_largest_checkpoint(run.segment().layout(), None) - (64 << 10));
+        });
+    });
+}
+
+#[test]
+fn a_disk_that_takes_too_few_files_for_another_checkpoint_gets_newer_ones() {
+    in_a_mount_namespace("full_disk::a_disk_that_takes_too_few_files_for_another_checkpoint_gets_newer_ones", || {
+        // A checkpoint is a folder with four files.
+        assert_newer_checkpoints_take_the_place_of_older_ones(|run| run.leave_room_for_files(3));
     });
 }
 

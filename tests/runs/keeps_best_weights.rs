@@ -3,7 +3,7 @@
 use serde_json::Value;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint};
 
-use crate::support::programs::{Supervised, number, program, start, told};
+use crate::support::programs::{Supervised, number, program, said, start, told};
 
 #[test]
 fn best_weights_that_came_after_the_checkpoint_of_an_asynchronous_run_stay() {
@@ -77,6 +77,23 @@ fn a_run_that_goes_on_takes_the_weights_that_are_there_for_its_best_whatever_the
     assert!(inspected(&run).contains("none confirmed"), "{}", inspected(&run));
     let (told, in_checkpoint) = best_without_evaluator(&mut run);
     assert!(told.is_null() && in_checkpoint.is_none(), "{told}, {in_checkpoint:?}");
+}
+
+#[test]
+fn best_weights_that_another_version_of_the_program_reads_keep_this_one_from_going_on_until_they_are_moved() {
+    let mut run = start(&["run.stop_env_steps=2000", "checkpoint.interval_s=600"]);
+    run.succeed();
+    let [last, best] = ["last", "best"].map(|name| run.run_folder().join(format!("weights/{name}.safetensors")));
+    let mut weights = std::fs::read(last).unwrap();
+    let format = br#"\"format\":"#;
+    let number = weights.windows(format.len()).position(|window| window == format).unwrap() + format.len();
+    weights[number] = b'0';
+    std::fs::write(&best, weights).unwrap();
+    let check = || run.command_to("resume", &["--check", "--set", "run.stop_env_steps=4000"]).output().unwrap();
+    let refused = check();
+    assert!(!refused.status.success() && said(&refused).contains("has weights format 0"), "{}", said(&refused));
+    std::fs::rename(&best, run.folder.path().join("best.safetensors")).unwrap();
+    assert!(check().status.success(), "{}", said(&check()));
 }
 
 /// Go on with a run for a little while, and return what its report and its last checkpoint say of its best weights.

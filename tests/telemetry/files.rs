@@ -1,7 +1,9 @@
 //! The files of a run: what stands in them, and that they stay whole.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -207,6 +209,18 @@ fn the_report_names_the_confirmed_score_the_bottleneck_and_the_files() {
     assert_eq!((&finished.summary["evaluations"], &finished.summary["confirmations"]), (&3.into(), &1.into()));
     assert_eq!(finished.summary["bottleneck"]["bottleneck"], "learners");
     assert_eq!((&finished.summary["cores_used"], &finished.summary["cores_by_kind"]["actors"]), (&1.5.into(), &0.4.into()));
+}
+
+#[test]
+fn the_figures_of_a_run_are_noted_also_in_a_folder_whose_name_is_not_utf8() {
+    let place = tempdir().unwrap();
+    // No run begins in such a folder, but it may be moved there.
+    let sinks = sinks_in(&place.path().join(OsStr::from_bytes(b"caf\xe9")), piped_console().1);
+    let folder = sinks.folder().clone();
+    sinks.finish(StopReason::StepLimit, &snapshot_at(2.0));
+    let summary = folder.record().unwrap().finished.unwrap().summary;
+    assert_eq!(summary["env_steps"], 1_600, "{summary}");
+    assert!(["folder", "charts"].iter().all(|key| summary[key].as_str().is_some_and(|path| path.contains("caf"))), "{summary}");
 }
 
 #[test]

@@ -20,7 +20,8 @@ use crate::telemetry::RunFolder;
 pub enum Which {
     /// The best that fresh episodes confirmed; the last ones if no weights were confirmed.
     Best,
-    /// The last ones; of a run that has not ended, those of its newest checkpoint, if there are others that say what the network is.
+    /// The last ones; of a run that has not ended, or could not save them when it ended again, those of its newest checkpoint, if there
+    /// are others that say what the network is.
     Last,
 }
 
@@ -63,9 +64,14 @@ impl SavedPolicy {
         let last = folder.last_weights();
         let has_last = last.exists();
         let in_file = Self::in_file(if has_last { last } else { folder.best_weights() }, path, None)?;
-        // Those of a run that goes on are of an earlier end.
-        if has_last && folder.record()?.finished.is_some() {
-            return Ok(in_file);
+        let record = has_last.then(|| folder.record()).transpose()?;
+        // Those of a run that goes on are of an earlier end, and so are those of one that could not save others when it ended again.
+        if let Some((resumptions, finished)) = record.and_then(|record| Some((record.resumptions, record.finished?))) {
+            let updates = |saved: &Self| saved.weights.metadata.updates;
+            let ended_at = finished.summary["updates"].as_u64();
+            let is_of_this_end = |newest: &Self| updates(newest) > updates(&in_file) && Some(updates(newest)) <= ended_at;
+            let newest = if resumptions > 0 { in_file.in_newest_checkpoint(folder).ok().flatten() } else { None };
+            return Ok(newest.filter(is_of_this_end).unwrap_or(in_file));
         }
         match in_file.in_newest_checkpoint(folder)? {
             Some(newest) => Ok(newest),
@@ -165,13 +171,24 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     }
     let of_modules = environments::request(&config).search_folders;
     if of_modules.iter().any(|folder| !folder.is_dir()) {
-        let here = of_modules.into_iter().filter(|folder| folder.is_dir()).chain(env::current_dir());
-        // The name of the current folder may be one that no such list can hold.
-        if let Some(joined) = env::join_paths(here).ok().and_then(|joined| joined.into_string().ok()) {
-            config.environment.python_path = joined;
-        }
+        look_in(&mut config, of_modules.into_iter().filter(|folder| folder.is_dir()).chain(env::current_dir()));
     }
     Ok(config)
+}
+
+/// Have the modules of `config` looked for in `folders`, unless the current one has a name that no such list can hold.
+fn look_in(config: &mut Config, folders: impl Iterator<Item = PathBuf>) {
+    if let Some(joined) = env::join_paths(folders).ok().and_then(|joined| joined.into_string().ok()) {
+        config.environment.python_path = joined;
+    }
+}
+
+/// Let `config` be of the environment `id`, whose module is looked for in the current folder first, and leave the rest as it is.
+fn change_environment(config: &mut Config, id: &str) -> Result<(), EnvironmentError> {
+    id.clone_into(&mut config.environment.id);
+    let folders = env::current_dir().into_iter().chain(environments::request(config).search_folders);
+    look_in(config, folders);
+    environments::resolve(config, Path::new(""))
 }
 
 /// The folders of the runs that a file of weights at this path may be of: it lies in one, in its `weights`, or in a checkpoint.
@@ -194,7 +211,8 @@ fn run_around(file: &Path, folder: &Path) -> Option<RunFolder> {
 }
 
 /// The configuration of the run whose folder, or a file in whose folder, is at `path`; for weights that lie elsewhere, what they say of
-/// their configuration, in the environment that the user has `named`, if any. With it, whether the code may run that its id names.
+/// their configuration; for a file, in the environment that the user has `named`, if any. With it, whether the code may run that its id
+/// names.
 pub(super) fn config_at(path: &Path, named: Option<&str>) -> Result<(Config, bool), PlayError> {
     if let Some(folder) = folder_at(path)? {
         return Ok((config_of(&folder)?, true));
@@ -206,8 +224,12 @@ pub(super) fn config_at(path: &Path, named: Option<&str>) -> Result<(Config, boo
     let places = [path.canonicalize(), std::path::absolute(path)].map(Result::unwrap_or_default);
     let of_run = places.iter().find_map(|file| folders_of(file).find_map(|folder| run_around(file, folder)));
     if let Some(folder) = of_run {
-        let config = config_of(&folder)?;
-        if config.environment.id == id && config.algorithm.name == weights.metadata.algorithm {
+        let mut config = config_of(&folder)?;
+        let is_of_file = [id, weights.metadata.environment.as_str()].contains(&config.environment.id.as_str());
+        if is_of_file && config.algorithm.name == weights.metadata.algorithm {
+            if config.environment.id != id {
+                change_environment(&mut config, id)?;
+            }
             // The file may be of another run. How an algorithm of a program's own comes to its network, only a configuration tells.
             return Ok((if Key::any_names(&config.algorithm.name) { with_network_of(&weights, config) } else { config }, true));
         }
@@ -341,6 +363,24 @@ mod tests {
             saved.config.algorithm.normalise_observations = !is_scaled;
             let refused = policy_in(&environment, &saved);
             assert!(matches!(refused, Err(PlayError::Shape { found, expected, .. }) if found.abs_diff(expected) == 8));
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_run_is_played_in_an_environment_that_is_named_with_the_rest_of_the_configuration_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::for_environment("CartPole-v1");
+        config.evaluator.episode_limit_steps = 7;
+        config.environment.keyword_arguments = r#"{"length":40}"#.into();
+        let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
+        let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
+        let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
+        PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata).save(&run.best_weights()).unwrap();
+        for named in [None, Some("CartPole-v1"), Some("Acrobot-v1")] {
+            let (played, _) = config_at(&run.best_weights(), named).unwrap();
+            assert_eq!(played.environment.id, named.unwrap_or("CartPole-v1"));
+            let rest = (played.evaluator.episode_limit_steps, played.environment.keyword_arguments.as_str(), played.network.hidden);
+            assert_eq!(rest, (7, r#"{"length":40}"#, vec![8]));
         }
     }
 

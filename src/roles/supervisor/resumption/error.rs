@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::checkpoint::CheckpointError;
+use crate::checkpoint::{CheckpointError, WeightsError};
 use crate::shell::word;
 use crate::telemetry::{RunFolder, RunRecord, TelemetryError};
 
@@ -121,6 +121,9 @@ pub enum ResumeError {
         /// What its configuration lacks.
         key: &'static str,
     },
+    /// The best weights of the run would be replaced without having been beaten.
+    #[error("{0}. If that file is moved out of its folder, the run looks for its best weights anew")]
+    BestWeights(#[from] WeightsError),
     /// The checkpoint cannot be used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

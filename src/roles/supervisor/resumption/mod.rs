@@ -25,6 +25,7 @@ use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, 
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
+use crate::roles::evaluator;
 use crate::run_name::RunName;
 use crate::segment::processes::Role;
 use crate::segment::{Segment, SegmentSizes};
@@ -214,6 +215,9 @@ impl Resumption {
             return Err(ResumeError::Fixed { keys });
         }
         self.check_end(config)?;
+        if config.evaluator.enabled && !self.repeats(config) {
+            evaluator::best_weights(&self.folder.best_weights())?;
+        }
         let manifest = self.checkpoint.manifest();
         let other =
             |what, found: String, expected: String| ResumeError::OtherShape { path: self.checkpoint.path().into(), what, found, expected };
@@ -409,14 +413,19 @@ fn newest_own(root: &Path, mut folders: Vec<PathBuf>, say: &dyn Fn(&str)) -> Opt
     let is_own = |folder: &PathBuf| owner_of(folder) == user || Some(owner_of(folder)) == of_root;
     folders.retain(is_own);
     if !is_own(&newest) {
-        say(&format!(
-            "{} is of user {}, so no run here goes on with it by itself; `shoal resume {}` does",
-            newest.display(),
-            owner_of(&newest),
-            word(&newest)
-        ));
+        say(&passed_over(&newest, owner_of(&newest), nix::unistd::geteuid().is_root()));
     }
     folders.pop()
+}
+
+/// What is said of the newest run, in `folder`, if that is of the user `owner`. Nobody else but root may lock it, and others read it.
+fn passed_over(folder: &Path, owner: u32, is_root: bool) -> String {
+    let command = if is_root {
+        format!("`shoal resume {}` does", word(folder))
+    } else {
+        format!("`--set run.resume=never --set run.start_from={}` begins a new one with what it has learned", word(folder))
+    };
+    format!("{} is of user {owner}, so no run here goes on with it by itself; {command}", folder.display())
 }
 
 /// The `error` for which no checkpoint of the run in `folder` can be used, or why that run wrote none.
@@ -450,4 +459,17 @@ fn count_as_seen_by_the_first(without_board: &[SavedStatistics], segment: &Segme
 /// The name under which the folders of the runs of a configuration are found.
 pub(super) fn run_name(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_another_user_is_offered_with_a_command_that_may_be_given() {
+        let offered = |is_root| passed_over(Path::new("runs/a run"), 1_000, is_root);
+        assert!(offered(true).contains("is of user 1000") && offered(true).contains("`shoal resume 'runs/a run'`"), "{}", offered(true));
+        let others = offered(false);
+        assert!(others.contains("--set run.start_from='runs/a run'` begins a new one") && !others.contains("shoal resume"), "{others}");
+    }
 }
