@@ -356,12 +356,12 @@ fn the_only_whole_checkpoint_stays_however_often_the_disk_takes_no_other() {
         for _ in 0..2 {
             let error = checkpoints.write(Content { memory: &memory, ..content(&run) }, one).unwrap_err();
             assert!(matches!(&error, CheckpointError::Write { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
-            assert_eq!(checkpoints.list().unwrap(), [whole.clone()]);
+            assert_eq!(checkpoints.list().unwrap(), std::slice::from_ref(whole));
             std::fs::remove_file(disk.join("filler")).unwrap();
         }
         fill(disk);
         assert!(matches!(checkpoints.write(content(&run), one).unwrap_err(), CheckpointError::NoRoom { .. }));
-        assert_eq!(checkpoints.list().unwrap(), [whole.clone()]);
+        assert_eq!(checkpoints.list().unwrap(), std::slice::from_ref(whole));
         assert_restores(&RunCheckpoint::open(whole).unwrap(), &run);
     });
 }
