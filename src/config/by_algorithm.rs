@@ -41,7 +41,7 @@ impl Config {
     }
 
     /// Whether the algorithm is DDPG, TD3 or SAC.
-    pub(super) fn is_actor_critic(&self) -> bool {
+    pub(crate) fn is_actor_critic(&self) -> bool {
         ACTOR_CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
     }
 

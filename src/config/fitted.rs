@@ -115,7 +115,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
     } else if config.is_actor_critic()
-        && home.batch_size != configured
+        && config.replay.samples_per_insert != Some(fitted.usual_samples_per_insert())
         && let Some(ratio) = &mut fitted.replay.samples_per_insert
     {
         // Where nobody sets it, it would follow the batch.
@@ -300,6 +300,10 @@ pub(crate) mod tests {
             assert_eq!((config.learner.batch_size, config.replay.samples_per_insert), (256, Some(256.0)));
             assert!(is_repeated(&text, &config, Setting { batch_size: 512, ..config.setting() }), "{hold}");
             assert!(is_repeated(&text, &config, config.setting()), "{hold}");
+            // It goes on with another batch, and the ratio with which it began.
+            let mut resumed = config;
+            resumed.replay.samples_per_insert = Some(512.0);
+            assert!(is_repeated(&text, &resumed, resumed.setting()), "{hold}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A file may set such keys, so that one line switches a part of the run off and on again. A `--set` of such a key is
 //! refused, since whoever types it expects an effect; a later `--set` that switches the part off shows that they do
-//! not.
+//! not. One of an algorithm by whose defaults the part is off does not.
 
 use super::schema::{Config, Exploration, Split, Surrogate};
 

@@ -60,7 +60,8 @@ What is only for dqn, ddpg, td3 and sac also holds for an algorithm of your own.
 const IDLE_KEYS: &str = "
 ## Keys that another key disables
 
-A file may set them. A `--set` of one is refused, unless it changes nothing or a later `--set` is what disables it.
+A file may set them. A `--set` of one is refused, unless it changes nothing or a later `--set` is what disables it;
+one of `algorithm.name`, whose defaults may disable it, does not count.
 
 ";
 

@@ -5,9 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use shoal::catalogue::Catalogue;
+use shoal::config::Config;
 use shoal::machine::cores;
+use shoal::roles::supervisor::Prepared;
 
-use crate::support::programs::{self, confine, said, start, start_preset};
+use crate::support::programs::{self, Supervised, command_of, confine, said, start, start_preset};
 use crate::support::skipped;
 
 const AUTO: [&str; 2] = ["run.resume=auto", "checkpoint.interval_s=0.3"];
@@ -90,7 +93,7 @@ fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores
     run.wait_for_log("checkpoint 000001");
     run.kill();
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/rally_dqn.toml");
-    let mut again = programs::command_of(&preset, run.folder.path(), &changes);
+    let mut again = command_of(&preset, run.folder.path(), &changes);
     again.arg("--check");
     // A program may use the cores of the thread that starts it.
     let on_one_core = || {
@@ -99,6 +102,41 @@ fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores
     };
     let plan = said(&std::thread::scope(|threads| threads.spawn(on_one_core).join().unwrap()));
     assert!(plan.contains("goes on from checkpoint") && plan.contains("on 1 core: "), "{plan}");
+}
+
+#[test]
+fn the_same_command_with_another_batch_goes_on_with_the_ratio_that_followed_the_first_one() {
+    let small = [
+        "network.hidden=[32]",
+        "learner.batch_size=32",
+        "replay.min_size=200",
+        "actor.random_steps=200",
+        "run.stop_env_steps=1000000000",
+        "evaluator.enabled=false",
+        "machine.affinity=false",
+    ];
+    let small = [&AUTO[..], &small].concat();
+    let ends: [fn(&mut Supervised); 2] = [Supervised::kill, |run| run.end_by(Signal::SIGTERM)];
+    for end in ends {
+        let folder = tempfile::tempdir().unwrap();
+        let task = folder.path().join("task.toml");
+        std::fs::write(&task, "environment.id = \"Pendulum-v1\"\nalgorithm.name = \"td3\"\n").unwrap();
+        let mut run = Supervised::spawn(command_of(&task, folder.path(), &small), folder);
+        run.wait_for_log("checkpoint 000001");
+        end(&mut run);
+        let set = [&small[..], &["replay.samples_per_insert=16"]].concat();
+        let plan = said(&command_of(&task, run.folder.path(), &set).arg("--check").output().unwrap());
+        assert!(!plan.contains("goes on from checkpoint"), "{plan}");
+        let runs = format!("run.folder={:?}", run.folder.path().join("runs").display().to_string());
+        let changed = [&small[..], &["learner.batch_size=16", runs.as_str()]].concat();
+        let loaded = Config::load(&task, &changed.iter().map(|&change| change.to_owned()).collect::<Vec<_>>()).unwrap();
+        let mut prepared = Prepared::new(loaded, &Catalogue::default()).unwrap();
+        let mut found = prepared.find_broken_run(&|_| {}).unwrap().expect("a run that goes on");
+        let plan = prepared.plan(Some(&found)).unwrap();
+        prepared.check_resumption(&plan, &mut found).unwrap();
+        assert_eq!(prepared.loaded.config.learner.batch_size, 16);
+        assert_eq!(prepared.algorithm().experience().limiter().samples_per_insert, Some(32.0));
+    }
 }
 
 #[test]

@@ -178,30 +178,30 @@ impl Prepared {
     pub fn find_broken_run(&mut self, say: &dyn Fn(&str)) -> Result<Option<Resumption>, SupervisorError> {
         let asked = Instant::now();
         let found = Resumption::of_a_broken_run(self, say)?;
-        // It keeps the path of its folder, however that is spelled now, and wherever it was moved.
-        if let Some(folder) = found.as_ref().and_then(Resumption::folder_of_runs) {
-            folder.clone_into(&mut self.loaded.config.run.folder);
-        }
-        if let Some(ends) = found.as_ref().and_then(Resumption::ends_of_frames) {
-            self.plan_for_ends(ends)?;
+        if let Some(found) = &found {
+            self.go_on_with(found)?;
         }
         // This may have waited until a killed run was written to the disk. That is no time of the new run.
         self.started += asked.elapsed();
         Ok(found)
     }
 
-    /// Plan for the upper ends of actors and environments that an `earlier` life had, where nobody gave others: the cores may be others by
-    /// now, and frames that would have room for others would not fit.
-    fn plan_for_ends(&mut self, earlier: [Option<usize>; 2]) -> Result<(), SupervisorError> {
-        if self.ranges.is_none() {
-            return Ok(());
+    /// Plan with what `found` keeps. That includes the upper ends of actors and environments that its earlier life had, where nobody gave
+    /// others: the cores may be others by now, and frames that would have room for others would not fit.
+    fn go_on_with(&mut self, found: &Resumption) -> Result<(), SupervisorError> {
+        self.loaded.config = found.config_to_go_on_with(&self.loaded);
+        // A band that is wide enough for the batch of now may be too narrow for the samples per insert of then.
+        self.loaded.config.validate()?;
+        if self.ranges.is_some()
+            && let Some([most_actors, most_environments]) = found.ends_of_frames()
+        {
+            let Setting { actors, environments, .. } = self.loaded.config.setting();
+            let [given_actors, given_environments] = self.given_ends;
+            let table = &mut self.loaded.config.adaptation;
+            table.most_actors = given_actors.or(most_actors.map(|most| most.max(actors)));
+            table.most_environments = given_environments.or(most_environments.map(|most| most.max(environments)));
+            self.ranges = fitting::ranges(&self.loaded.config, cores::usable_now());
         }
-        let Setting { actors, environments, .. } = self.loaded.config.setting();
-        let ([most_actors, most_environments], [given_actors, given_environments]) = (earlier, self.given_ends);
-        let table = &mut self.loaded.config.adaptation;
-        table.most_actors = given_actors.or(most_actors.map(|most| most.max(actors)));
-        table.most_environments = given_environments.or(most_environments.map(|most| most.max(environments)));
-        self.ranges = fitting::ranges(&self.loaded.config, cores::usable_now());
         self.planned = fitting::planned(&mut self.loaded, self.ranges.as_ref())?;
         self.algorithms = build(&self.planned, &self.loaded, &self.catalogue, &self.environment)?;
         Ok(())

@@ -201,6 +201,13 @@ fn learners_on_a_gpu_are_offered_a_larger_batch_and_no_company() {
     let mut ppo = on_gpu(256);
     (ppo.config.algorithm.name, ppo.config.algorithm.minibatches) = ("ppo".into(), 16);
     assert_eq!(settings(&judge(&busy, &ppo))[..2], ["learner.batch_size=1024", "algorithm.minibatches=16"], "it keeps its parts");
+    let mut sac = on_gpu(256);
+    sac.config.algorithm.name = "sac".into();
+    assert_eq!(
+        settings(&judge(&busy, &sac))[..2],
+        ["learner.batch_size=1024", "replay.samples_per_insert=32"],
+        "fewer updates for each step"
+    );
 }
 
 #[test]

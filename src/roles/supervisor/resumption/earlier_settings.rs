@@ -53,9 +53,9 @@ impl EarlierSettings {
         self.went_by.first()?.run.start_from.clone()
     }
 
-    /// The value of `run.folder` in the checkpoint; `None` if a configuration cannot be read.
-    pub(super) fn folder_of_runs(&self) -> Option<&str> {
-        Some(&self.went_by.first()?.run.folder)
+    /// The configuration at the checkpoint; `None` if one cannot be read.
+    pub(super) fn at_checkpoint(&self) -> Option<&Config> {
+        self.went_by.first()
     }
 
     /// The upper ends of actors and environments in the search of its last life, if it had one.

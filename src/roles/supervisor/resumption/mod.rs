@@ -21,6 +21,7 @@ use super::starting_point::different_field;
 use super::weights::remembered_in;
 use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::{Algorithm, Statistics};
+use crate::catalogue::Catalogue;
 use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, RunCheckpoint, SavedStatistics};
 use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
@@ -150,9 +151,11 @@ impl Resumption {
         if found.goal_reached(config)?.is_some() {
             return begin_anew(&record, ", after it had reached its goal");
         }
-        // It was found in the folder of runs, however the path of that is spelled.
-        let fits = || Ok::<_, ResumeError>(found.keys_that_do_not_fit(prepared)?.iter().all(|key| key == "run.folder"));
-        if record.finished.is_some() && !fits()? {
+        let differs = || {
+            let keys = found.keys_that_do_not_fit(&found.config_to_go_on_with(&prepared.loaded), &prepared.catalogue)?;
+            Ok::<_, ResumeError>(!keys.is_empty())
+        };
+        if record.finished.is_some() && differs()? {
             return begin_anew(&record, ", and another configuration cannot go on with it");
         }
         Ok(Some(found))
@@ -182,9 +185,17 @@ impl Resumption {
         self.settings.started_from()
     }
 
-    /// The path of the folder of runs in the configuration of this one.
-    pub(super) fn folder_of_runs(&self) -> Option<&str> {
-        self.settings.folder_of_runs()
+    /// The configuration of `loaded`, by which the run was found, with what the run keeps of its own: the path of its folder, however that
+    /// is spelled now and wherever it was moved, and the samples per insert, where nobody sets them and they would follow another batch.
+    pub(super) fn config_to_go_on_with(&self, loaded: &Loaded) -> Config {
+        let mut config = loaded.config.clone();
+        if let Some(before) = self.settings.at_checkpoint() {
+            before.run.folder.clone_into(&mut config.run.folder);
+            if config.is_actor_critic() && !loaded.is_set("replay.samples_per_insert") {
+                config.replay.samples_per_insert = before.replay.samples_per_insert;
+            }
+        }
+        config
     }
 
     /// The upper ends of actors and environments for which its frames have room, if it has frames and fitted itself to the machine.
@@ -192,13 +203,13 @@ impl Resumption {
         self.settings.upper_ends().filter(|_| self.checkpoint.manifest().layout.frames > 0)
     }
 
-    /// The keys in which the configuration of `prepared` differs from what the checkpoint was written with, and may not.
-    fn keys_that_do_not_fit(&self, prepared: &Prepared) -> Result<Vec<String>, ResumeError> {
+    /// The keys in which `config` differs from what the checkpoint was written with, and may not. `catalogue` has its algorithm.
+    fn keys_that_do_not_fit(&self, config: &Config, catalogue: &Catalogue) -> Result<Vec<String>, ResumeError> {
         // What cannot be read any more is a matter for the sizes.
         let Ok(mut before) = Config::parse(&self.checkpoint.config_toml()?, "config.toml", &[]) else { return Ok(Vec::new()) };
         // An algorithm of one's own may declare keys since then, which have their defaults. What it declares no longer is told as a change.
-        let _ = prepared.catalogue.algorithms().resolve(&mut before.config);
-        Ok(changes_that_do_not_fit(&before.config, &prepared.loaded.config))
+        let _ = catalogue.algorithms().resolve(&mut before.config);
+        Ok(changes_that_do_not_fit(&before.config, config))
     }
 
     /// Whether the run goes on from its newest checkpoint, and not from an older one that was named.
@@ -210,7 +221,7 @@ impl Resumption {
     /// Refuse a configuration, and sizes, with which the run cannot go on.
     pub(super) fn check(&mut self, prepared: &Prepared, sizes: &SegmentSizes) -> Result<(), ResumeError> {
         let config = &prepared.loaded.config;
-        let keys = self.keys_that_do_not_fit(prepared)?;
+        let keys = self.keys_that_do_not_fit(config, &prepared.catalogue)?;
         if !keys.is_empty() {
             return Err(ResumeError::Fixed { keys });
         }
