@@ -183,11 +183,15 @@ fn look_in(config: &mut Config, folders: impl Iterator<Item = PathBuf>) {
     }
 }
 
-/// Let `config` be of the environment `id`, whose module is looked for in the current folder first, and leave the rest as it is.
+/// Let `config` be of the environment `id`, whose module is looked for in the current folder first, and leave the rest as it is, but for
+/// arguments that it does not take.
 fn change_environment(config: &mut Config, id: &str) -> Result<(), EnvironmentError> {
     id.clone_into(&mut config.environment.id);
-    let folders = env::current_dir().into_iter().chain(environments::request(config).search_folders);
-    look_in(config, folders);
+    let request = environments::request(config);
+    if !request.needs_python() {
+        (config.environment.keyword_arguments, config.environment.evaluation_arguments) = ("{}".into(), "{}".into());
+    }
+    look_in(config, env::current_dir().into_iter().chain(request.search_folders));
     environments::resolve(config, Path::new(""))
 }
 
@@ -371,17 +375,23 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut config = Config::for_environment("CartPole-v1");
         config.evaluator.episode_limit_steps = 7;
+        let given = r#"{"length":40,"size":3}"#;
         config.environment.keyword_arguments = r#"{"length":40}"#.into();
+        config.environment.evaluation_arguments = r#"{"size":3}"#.into();
         let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
         let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
         let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
         PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata).save(&run.best_weights()).unwrap();
-        for named in [None, Some("CartPole-v1"), Some("Acrobot-v1")] {
+        // Without Python it takes no arguments.
+        for (named, arguments) in [(None, given), (Some("CartPole-v1"), given), (Some("Acrobot-v1"), "{}")] {
             let (played, _) = config_at(&run.best_weights(), named).unwrap();
             assert_eq!(played.environment.id, named.unwrap_or("CartPole-v1"));
-            let rest = (played.evaluator.episode_limit_steps, played.environment.keyword_arguments.as_str(), played.network.hidden);
-            assert_eq!(rest, (7, r#"{"length":40}"#, vec![8]));
+            assert_eq!(environments::evaluation_request(&played).unwrap().keyword_arguments, arguments);
+            assert_eq!((played.evaluator.episode_limit_steps, played.network.hidden), (7, vec![8]));
         }
+        // It keeps them whether there is a Python here or not.
+        let _ = change_environment(&mut config, "gymnasium:Acrobot-v1");
+        assert_eq!(environments::evaluation_request(&config).unwrap().keyword_arguments, given);
     }
 
     #[test]
