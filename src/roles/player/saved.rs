@@ -68,8 +68,11 @@ impl SavedPolicy {
         // Those of a run that goes on are of an earlier end, and so are those of one that could not save others when it ended again.
         if let Some((resumptions, finished)) = record.and_then(|record| Some((record.resumptions, record.finished?))) {
             let updates = |saved: &Self| saved.weights.metadata.updates;
-            let ended_at = finished.summary["updates"].as_u64();
-            let is_of_this_end = |newest: &Self| updates(newest) > updates(&in_file) && Some(updates(newest)) <= ended_at;
+            let at_end = |key: &str| finished.summary[key].as_u64();
+            // With more steps than at the end, the file is of a life of which this one went on from an earlier checkpoint.
+            let is_of_another_life = Some(in_file.weights.metadata.environment_steps) > at_end("env_steps");
+            let is_newer = |newest: &Self| is_of_another_life || updates(newest) > updates(&in_file);
+            let is_of_this_end = |newest: &Self| is_newer(newest) && Some(updates(newest)) <= at_end("updates");
             let newest = if resumptions > 0 { in_file.in_newest_checkpoint(folder).ok().flatten() } else { None };
             return Ok(newest.filter(is_of_this_end).unwrap_or(in_file));
         }
