@@ -120,7 +120,7 @@ fn program() -> PathBuf {
 
 /// The program of this name in the copy of the example, compiled. Cargo says where it is.
 fn built(name: &str) -> PathBuf {
-    let messages = said(&cargo(&["build", "--message-format=json-render-diagnostics"]));
+    let messages = said(&cargo(&["build", "--bin", name, "--message-format=json-render-diagnostics"]));
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().filter(|_| message["target"]["name"] == name).map(PathBuf::from)

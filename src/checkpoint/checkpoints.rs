@@ -226,12 +226,17 @@ impl Checkpoints {
 /// Which of the checkpoints in the folders `earlier`, the oldest first, `retention` does not keep beside `content`. The newest that is
 /// whole is none of them: the run goes on from that one if the next is never complete. If none is known to be whole, nothing may go.
 fn expendable<'a>(earlier: &'a [PathBuf], content: &Content<'_>, retention: Retention) -> Vec<&'a PathBuf> {
-    let Some(newest) = earlier.iter().rposition(|path| is_whole(path)) else { return Vec::new() };
     let env_steps = content.segment.control().env_steps().load(Ordering::Relaxed);
     let next = Stage { env_steps, best_env_steps: content.best_env_steps };
     let stages: Vec<_> = earlier.iter().map(|path| Stage::of(path)).chain([Ok(next)]).collect();
-    let dropped = retention.dropped(&stages).into_iter().filter(|&index| index != newest);
-    dropped.filter_map(|index| earlier.get(index)).collect()
+    let mut dropped = retention.dropped(&stages);
+    dropped.retain(|&index| index < earlier.len());
+    // The only one stays whatever it is, and to know of one that it is whole takes reading all of it.
+    if dropped.is_empty() || earlier.len() == 1 {
+        return Vec::new();
+    }
+    let Some(newest) = earlier.iter().rposition(|path| is_whole(path)) else { return Vec::new() };
+    dropped.into_iter().filter(|&index| index != newest).map(|index| &earlier[index]).collect()
 }
 
 /// Whether a run can go on from the checkpoint in the folder `path`, all of which is read.

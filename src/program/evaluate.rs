@@ -32,9 +32,9 @@ pub(crate) struct Evaluate {
     /// its newest checkpoint, once the run has best weights [default: best].
     #[arg(long, value_enum)]
     weights: Option<Weights>,
-    /// The environment to play a weights file in; what else the configuration of its run says stays as it is. Where
-    /// the file is not in its run's folder, code that the id of its environment names, a Python module or file, runs
-    /// only if you name it here.
+    /// The environment to play a weights file in; what else the configuration of its run says stays as it is, but
+    /// arguments go to Python alone. Where the file is not in its run's folder, code that the id of its environment
+    /// names, a Python module or file, runs only if you name it here.
     #[arg(long, value_name = "ID")]
     environment: Option<String>,
     /// Make a video of the first episode: `--video first.gif`, or `first.mp4` in a program built with `--features

@@ -280,10 +280,17 @@ fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
     run.end_by(nix::sys::signal::Signal::SIGINT);
     let ended_again = play(&run, "last");
     assert!(ended_again["checkpoint"].is_null() && is_newer(&ended_again), "{ended_again}");
+    let mut of_another_life = run.last_weights();
     // As an end leaves them that cannot save its own.
     std::fs::write(&last, of_first_end).unwrap();
     let taken = play(&run, "last");
     assert!(taken["checkpoint"].is_number() && taken["updates"] == ended_again["updates"], "{ended_again} {taken}");
+    // And as one does that went on from an earlier checkpoint, so that the end before had come further.
+    of_another_life.metadata.updates += 1_000_000;
+    of_another_life.metadata.environment_steps += 1_000_000;
+    of_another_life.save(&last).unwrap();
+    let taken_again = play(&run, "last");
+    assert!(["checkpoint", "updates"].iter().all(|key| taken_again[key] == taken[key]), "{taken} {taken_again}");
 }
 
 #[test]

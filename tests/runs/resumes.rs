@@ -427,14 +427,17 @@ fn a_run_goes_on_in_its_own_folder_wherever_the_command_is_given() {
 #[test]
 fn a_checkpoint_that_does_not_get_on_is_said_with_its_writer_and_the_next_one_waits() {
     let mut run = start(&["checkpoint.interval_s=1"]);
-    run.wait_for_log("checkpoint 000001");
+    run.wait_for_updates(10);
+    run.end_by(Signal::SIGTERM);
     // As long as somebody else has this lock, no checkpoint is written.
     let lock = std::fs::File::open(run.run_folder().join("checkpoints/.lock")).unwrap();
     lock.lock().unwrap();
     let before = run.checkpoints();
     let times_said = |log: &str| log.matches("is not complete").count();
-    // The first ones may have been slow, too.
+    // Those before may have been slow, too.
     let earlier = times_said(&run.log());
+    // Its first one: after one that was late, another is late no sooner than its writer gives the lock up.
+    run.resume(&[]);
     let log_path = run.run_folder().join("run.log");
     run.wait_until("a word about it", || times_said(&std::fs::read_to_string(&log_path).unwrap()) > earlier);
     let log = run.log();

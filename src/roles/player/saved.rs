@@ -68,8 +68,11 @@ impl SavedPolicy {
         // Those of a run that goes on are of an earlier end, and so are those of one that could not save others when it ended again.
         if let Some((resumptions, finished)) = record.and_then(|record| Some((record.resumptions, record.finished?))) {
             let updates = |saved: &Self| saved.weights.metadata.updates;
-            let ended_at = finished.summary["updates"].as_u64();
-            let is_of_this_end = |newest: &Self| updates(newest) > updates(&in_file) && Some(updates(newest)) <= ended_at;
+            let at_end = |key: &str| finished.summary[key].as_u64();
+            // With more steps than at the end, the file is of a life of which this one went on from an earlier checkpoint.
+            let is_of_another_life = Some(in_file.weights.metadata.environment_steps) > at_end("env_steps");
+            let is_newer = |newest: &Self| is_of_another_life || updates(newest) > updates(&in_file);
+            let is_of_this_end = |newest: &Self| is_newer(newest) && Some(updates(newest)) <= at_end("updates");
             let newest = if resumptions > 0 { in_file.in_newest_checkpoint(folder).ok().flatten() } else { None };
             return Ok(newest.filter(is_of_this_end).unwrap_or(in_file));
         }
@@ -183,11 +186,15 @@ fn look_in(config: &mut Config, folders: impl Iterator<Item = PathBuf>) {
     }
 }
 
-/// Let `config` be of the environment `id`, whose module is looked for in the current folder first, and leave the rest as it is.
+/// Let `config` be of the environment `id`, whose module is looked for in the current folder first, and leave the rest as it is, but for
+/// arguments that it does not take.
 fn change_environment(config: &mut Config, id: &str) -> Result<(), EnvironmentError> {
     id.clone_into(&mut config.environment.id);
-    let folders = env::current_dir().into_iter().chain(environments::request(config).search_folders);
-    look_in(config, folders);
+    let request = environments::request(config);
+    if !request.needs_python() {
+        (config.environment.keyword_arguments, config.environment.evaluation_arguments) = ("{}".into(), "{}".into());
+    }
+    look_in(config, env::current_dir().into_iter().chain(request.search_folders));
     environments::resolve(config, Path::new(""))
 }
 
@@ -371,17 +378,23 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut config = Config::for_environment("CartPole-v1");
         config.evaluator.episode_limit_steps = 7;
+        let given = r#"{"length":40,"size":3}"#;
         config.environment.keyword_arguments = r#"{"length":40}"#.into();
+        config.environment.evaluation_arguments = r#"{"size":3}"#.into();
         let run = RunFolder::create(root.path(), "mine", &config.to_toml()).unwrap();
         let spec = NetworkSpec::perceptron(4, &[8], Head::Linear { outputs: 2 });
         let metadata = WeightsMetadata { algorithm: "dqn".into(), environment: "CartPole-v1".into(), ..WeightsMetadata::default() };
         PolicyWeights::new(spec.clone(), &vec![0.5; spec.parameter_count()], metadata).save(&run.best_weights()).unwrap();
-        for named in [None, Some("CartPole-v1"), Some("Acrobot-v1")] {
+        // Without Python it takes no arguments.
+        for (named, arguments) in [(None, given), (Some("CartPole-v1"), given), (Some("Acrobot-v1"), "{}")] {
             let (played, _) = config_at(&run.best_weights(), named).unwrap();
             assert_eq!(played.environment.id, named.unwrap_or("CartPole-v1"));
-            let rest = (played.evaluator.episode_limit_steps, played.environment.keyword_arguments.as_str(), played.network.hidden);
-            assert_eq!(rest, (7, r#"{"length":40}"#, vec![8]));
+            assert_eq!(environments::evaluation_request(&played).unwrap().keyword_arguments, arguments);
+            assert_eq!((played.evaluator.episode_limit_steps, played.network.hidden), (7, vec![8]));
         }
+        // It keeps them whether there is a Python here or not.
+        let _ = change_environment(&mut config, "gymnasium:Acrobot-v1");
+        assert_eq!(environments::evaluation_request(&config).unwrap().keyword_arguments, given);
     }
 
     #[test]

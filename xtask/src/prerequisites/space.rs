@@ -71,9 +71,13 @@ fn space_in(root: &Path, target: &Path, profiles: &[Profile], fetches_libtorch: 
 }
 
 /// What is not built yet of these `profiles` in `target`: nothing of a complete one, and of another what its size leaves of the estimate.
-/// While this checkout `lacks_libtorch` none is complete: a program that is there was built without it.
+/// While this checkout `lacks_libtorch` nothing counts: what is there was built without it.
 fn unbuilt_bytes(target: &Path, profiles: &[Profile], lacks_libtorch: bool) -> u64 {
-    let is_unbuilt = |build: &Build| profiles.contains(&build.profile) && (lacks_libtorch || !build.is_complete(target));
+    let is_wanted = |build: &Build| profiles.contains(&build.profile);
+    if lacks_libtorch {
+        return BUILDS.into_iter().filter(is_wanted).map(|build| build.bytes).sum();
+    }
+    let is_unbuilt = |build: &Build| is_wanted(build) && !build.is_complete(target);
     let (unbuilt, others): (Vec<_>, Vec<_>) = BUILDS.into_iter().partition(is_unbuilt);
     // What was built for a processor by its name lies in another folder, and counts too.
     let others_bytes: u64 = others.into_iter().map(|build| taken_bytes(&target.join(build.folder))).sum();
@@ -204,9 +208,12 @@ mod tests {
     fn a_program_without_libtorch_leaves_the_whole_to_be_built() {
         let target = tempfile::tempdir().unwrap();
         std::fs::create_dir(target.path().join("release")).unwrap();
-        std::fs::write(target.path().join("release/shoal"), "").unwrap();
+        let program = target.path().join("release/shoal");
+        std::fs::write(&program, [1u8; 4096]).unwrap();
+        std::fs::File::open(&program).unwrap().sync_all().unwrap();
+        assert!(taken_bytes(target.path()) > 0);
         let unbuilt = |lacks_libtorch| unbuilt_bytes(target.path(), &[Profile::Release], lacks_libtorch);
-        assert!(unbuilt(true) > 0 && unbuilt(false) == 0);
+        assert_eq!((unbuilt(true), unbuilt(false)), (2_000_000_000, 0));
     }
 
     #[test]
