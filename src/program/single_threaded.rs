@@ -11,8 +11,8 @@ pub(super) fn warning() -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "warning: this program has threads beside its first ({}), which the processes of a run will not have: one that waits for \
-             them waits for ever; start none before `shoal::program::main` and none in a constructor, but in the first `reset`, in `policy` or in \
-             `learning` (docs/own.md)",
+             them waits for ever; start none before `shoal::program::main` and none in a constructor, but in the first `reset`, in \
+             `policy` or in `learning` (docs/own.md)",
             names.join(", ")
         )
     })
