@@ -64,6 +64,8 @@ pub struct Supervised {
     child: Child,
     /// Folder that holds the run folder and the registry.
     pub folder: tempfile::TempDir,
+    /// What was read of its standard error.
+    said: String,
 }
 
 /// A small, quick configuration of the shipped preset.
@@ -157,7 +159,7 @@ pub fn start_preset(name: &str, overrides: &[&str]) -> Supervised {
 pub fn start_beside(other: &Supervised, overrides: &[&str]) -> Supervised {
     let folder = tempfile::tempdir().unwrap();
     let child = command(folder.path(), &[SMALL, overrides].concat()).env("XDG_RUNTIME_DIR", other.folder.path()).spawn().unwrap();
-    Supervised { child, folder }
+    Supervised { child, folder, said: String::new() }
 }
 
 /// The count called `key` in a line of a run's files, where each line has it.
@@ -180,7 +182,7 @@ pub fn bits(values: &[f32]) -> Vec<u32> {
 impl Supervised {
     /// Start a supervisor that [`command`] made for `folder`.
     pub fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {
-        Self { child: command.spawn().unwrap(), folder }
+        Self { child: command.spawn().unwrap(), folder, said: String::new() }
     }
 
     /// The program `name`, which finds the run.
@@ -485,11 +487,10 @@ impl Supervised {
 
     /// What the supervisor wrote to standard error. Only after it has ended.
     pub fn output(&mut self) -> String {
-        let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            let _ = stderr.read_to_string(&mut text);
+            let _ = stderr.read_to_string(&mut self.said);
         }
-        text
+        self.said.clone()
     }
 
     /// Assert that nothing of the run is left: no process, no shared memory, no socket.
