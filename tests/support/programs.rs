@@ -64,7 +64,7 @@ pub struct Supervised {
     child: Child,
     /// Folder that holds the run folder and the registry.
     pub folder: tempfile::TempDir,
-    /// What was read of its standard error.
+    /// What was read of its standard error since it was started last.
     said: String,
 }
 
@@ -205,14 +205,12 @@ impl Supervised {
 
     /// Once the run has ended: go on with it, with these arguments after its folder.
     pub fn resume(&mut self, arguments: &[&str]) {
-        assert!(!self.is_running(), "the run has not ended");
-        self.child = self.command_to("resume", arguments).spawn().unwrap();
+        self.go_on(&mut self.command_to("resume", arguments));
     }
 
     /// Once the supervisor was killed: go on with its run in the memory in which it was kept, with these arguments after its folder.
     pub fn adopt(&mut self, arguments: &[&str]) {
-        assert!(!self.is_running(), "the run has not ended");
-        self.child = self.command_to("adopt", arguments).spawn().unwrap();
+        self.go_on(&mut self.command_to("adopt", arguments));
     }
 
     /// The output of another command that wants to adopt the run.
@@ -265,8 +263,14 @@ impl Supervised {
 
     /// Once the run has ended: start another with the small configuration and `overrides` in its folder.
     pub fn start_again(&mut self, overrides: &[&str]) {
+        self.go_on(&mut command(self.folder.path(), &[SMALL, overrides].concat()));
+    }
+
+    /// Let what `command` starts take the place of a supervisor that has ended. What that one said is forgotten.
+    fn go_on(&mut self, command: &mut Command) {
         assert!(!self.is_running(), "the run has not ended");
-        self.child = command(self.folder.path(), &[SMALL, overrides].concat()).spawn().unwrap();
+        self.said.clear();
+        self.child = command.spawn().unwrap();
     }
 
     /// Whether the supervisor has not ended yet.
