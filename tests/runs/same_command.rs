@@ -1,6 +1,7 @@
 //! The command that began a run is given again and, where `run.resume` is "auto", goes on with it, or begins a new one. Driven as real
 //! binaries.
 
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -105,7 +106,7 @@ fn a_run_on_frames_that_fits_itself_goes_on_by_the_same_command_with_fewer_cores
 }
 
 #[test]
-fn the_same_command_with_another_batch_goes_on_with_the_ratio_that_followed_the_first_one() {
+fn the_same_command_with_another_batch_goes_on_with_the_ratio_that_followed_the_first_one_and_says_so() {
     let small = [
         "network.hidden=[32]",
         "learner.batch_size=32",
@@ -131,7 +132,10 @@ fn the_same_command_with_another_batch_goes_on_with_the_ratio_that_followed_the_
         let changed = [&small[..], &["learner.batch_size=16", runs.as_str()]].concat();
         let loaded = Config::load(&task, &changed.iter().map(|&change| change.to_owned()).collect::<Vec<_>>()).unwrap();
         let mut prepared = Prepared::new(loaded, &Catalogue::default()).unwrap();
-        let mut found = prepared.find_broken_run(&|_| {}).unwrap().expect("a run that goes on");
+        let words = RefCell::new(String::new());
+        let mut found = prepared.find_broken_run(&|text| words.borrow_mut().push_str(text)).unwrap().expect("a run that goes on");
+        let words = words.into_inner();
+        assert!(words.contains("replay.samples_per_insert stays 32.0, ") && words.contains("would have 16.0, "), "{words}");
         let plan = prepared.plan(Some(&found)).unwrap();
         prepared.check_resumption(&plan, &mut found).unwrap();
         assert_eq!(prepared.loaded.config.learner.batch_size, 16);

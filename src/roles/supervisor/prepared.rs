@@ -171,7 +171,7 @@ impl Prepared {
     }
 
     /// The run of the same name that was killed, was terminated or gave up, if `run.resume` says that this one is to go on with it.
-    /// `say` is told what is waited for.
+    /// `say` is told what is waited for, and which samples per insert stay though others would follow the batch.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
@@ -179,7 +179,16 @@ impl Prepared {
         let asked = Instant::now();
         let found = Resumption::of_a_broken_run(self, say)?;
         if let Some(found) = &found {
+            let followed = self.loaded.config.replay.samples_per_insert;
             self.go_on_with(found)?;
+            let kept = self.loaded.config.replay.samples_per_insert;
+            if kept != followed {
+                let [kept, followed] = [kept, followed].map(|ratio| ratio.map_or_else(|| "none".to_owned(), |ratio| format!("{ratio:?}")));
+                say(&format!(
+                    "replay.samples_per_insert stays {kept}, with which the run began; a new run (--set run.resume=never) would have \
+                     {followed}, by its learner.batch_size"
+                ));
+            }
         }
         // This may have waited until a killed run was written to the disk. That is no time of the new run.
         self.started += asked.elapsed();
