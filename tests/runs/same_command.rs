@@ -38,6 +38,12 @@ fn the_same_command_goes_on_with_a_killed_run_if_it_is_told_to_and_begins_anothe
     };
     let (spelled, moved) = (format!("{}/", runs.display()), run.folder.path().join("moved"));
     assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
+    // What somebody has misspelled in its folder is no matter: the checkpoint has its own.
+    let config = run.run_folder().join("config.toml");
+    let whole = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{whole}nonsense = 1\n")).unwrap();
+    assert!(plan_in(&spelled).contains("goes on from checkpoint"), "{}", plan_in(&spelled));
+    std::fs::write(&config, whole).unwrap();
     std::fs::rename(&runs, &moved).unwrap();
     let plan = plan_in(&moved.display().to_string());
     std::fs::rename(&moved, &runs).unwrap();

@@ -14,6 +14,8 @@ pub(super) struct EarlierSettings {
     pub(super) text: String,
     /// The file that has it.
     pub(super) path: PathBuf,
+    /// The configuration at the checkpoint; `None` if it cannot be read.
+    at_checkpoint: Option<Config>,
     /// The configuration at the checkpoint and that in the folder, by which its last life went. Empty if one of them cannot be read.
     went_by: Vec<Config>,
 }
@@ -35,27 +37,27 @@ impl EarlierSettings {
         let of_folder = fs::read_to_string(folder.config()).ok().filter(|text| !text.trim().is_empty());
         let parse = |text: &String| Config::parse(text, "config.toml", &[]).map(|loaded| loaded.config);
         let went_by = [Some(&of_checkpoint), of_folder.as_ref()].into_iter().flatten().map(parse).collect::<Result<_, _>>();
-        let went_by = went_by.unwrap_or_default();
+        let (at_checkpoint, went_by) = (parse(&of_checkpoint).ok(), went_by.unwrap_or_default());
         match of_folder {
-            Some(text) if !is_named => Ok(Self { text, path: folder.config(), went_by }),
+            Some(text) if !is_named => Ok(Self { text, path: folder.config(), at_checkpoint, went_by }),
             _ => {
                 let path = checkpoint.config_path();
                 if !is_named {
                     say(&format!("{} is lost; going on with {}", folder.config().display(), path.display()));
                 }
-                Ok(Self { text: of_checkpoint, path, went_by })
+                Ok(Self { text: of_checkpoint, path, at_checkpoint, went_by })
             }
         }
     }
 
     /// The value that `run.start_from` had when the run began.
     pub(super) fn started_from(&self) -> Option<String> {
-        self.went_by.first()?.run.start_from.clone()
+        self.at_checkpoint.as_ref()?.run.start_from.clone()
     }
 
-    /// The configuration at the checkpoint; `None` if one cannot be read.
+    /// The configuration at the checkpoint; `None` if it cannot be read.
     pub(super) fn at_checkpoint(&self) -> Option<&Config> {
-        self.went_by.first()
+        self.at_checkpoint.as_ref()
     }
 
     /// The upper ends of actors and environments in the search of its last life, if it had one.
