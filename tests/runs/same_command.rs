@@ -134,6 +134,13 @@ fn the_same_command_with_another_batch_goes_on_with_the_ratio_that_followed_the_
         let set = [&small[..], &["replay.samples_per_insert=16"]].concat();
         let plan = said(&command_of(&task, run.folder.path(), &set).arg("--check").output().unwrap());
         assert!(!plan.contains("goes on from checkpoint"), "{plan}");
+        // Of 8 environments that the band has room for with 16 samples per insert, 4 are left with 32.
+        for (band, fits_itself, told) in [("128", "true", "goes on from checkpoint"), ("32", "false", "with which the run began: ")] {
+            let [band, fits_itself] = [format!("replay.error_band={band}"), format!("adaptation.enabled={fits_itself}")];
+            let narrow = [&small[..], &["learner.batch_size=16", "actor.environments=2", band.as_str(), fits_itself.as_str()]].concat();
+            let plan = said(&command_of(&task, run.folder.path(), &narrow).arg("--check").output().unwrap());
+            assert!(plan.contains(told), "{plan}");
+        }
         let runs = format!("run.folder={:?}", run.folder.path().join("runs").display().to_string());
         let changed = [&small[..], &["learner.batch_size=16", runs.as_str()]].concat();
         let loaded = Config::load(&task, &changed.iter().map(|&change| change.to_owned()).collect::<Vec<_>>()).unwrap();

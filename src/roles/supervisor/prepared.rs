@@ -199,17 +199,20 @@ impl Prepared {
     /// others: the cores may be others by now, and frames that would have room for others would not fit.
     fn go_on_with(&mut self, found: &Resumption) -> Result<(), SupervisorError> {
         self.loaded.config = found.config_to_go_on_with(&self.loaded);
-        // A band that is wide enough for the batch of now may be too narrow for the samples per insert of then.
-        self.loaded.config.validate()?;
-        if self.ranges.is_some()
-            && let Some([most_actors, most_environments]) = found.ends_of_frames()
-        {
+        if self.ranges.is_some() {
+            let [most_actors, most_environments] = found.ends_of_frames().unwrap_or_default();
             let Setting { actors, environments, .. } = self.loaded.config.setting();
             let [given_actors, given_environments] = self.given_ends;
             let table = &mut self.loaded.config.adaptation;
             table.most_actors = given_actors.or(most_actors.map(|most| most.max(actors)));
             table.most_environments = given_environments.or(most_environments.map(|most| most.max(environments)));
             self.ranges = fitting::ranges(&self.loaded.config, cores::usable_now());
+        }
+        // A band that is wide enough for the batch of now may be too narrow for the samples per insert of then.
+        if let Err(errors) = self.loaded.config.validate() {
+            let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
+            let message = format!("with the replay.samples_per_insert with which the run began: {}", problems.join("; "));
+            return Err(self.loaded.error_at("replay.error_band", message).into());
         }
         self.planned = fitting::planned(&mut self.loaded, self.ranges.as_ref())?;
         self.algorithms = build(&self.planned, &self.loaded, &self.catalogue, &self.environment)?;
