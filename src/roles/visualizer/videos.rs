@@ -65,8 +65,14 @@ impl Videos {
         let video = Video::new(env_steps, episode_return, self.format);
         let folder = self.run_folder.current().videos();
         writer.finish_as(folder.join(&video.name))?;
-        // Somebody may have removed videos, and a run that went on from a checkpoint comes by the same steps, and names, again.
-        self.videos.retain(|other| other.name != video.name && folder.join(&other.name).exists());
+        // A run that went on from a checkpoint comes by the same steps, and names, again.
+        self.videos.retain(|other| other.name != video.name);
+        // Somebody may have removed videos. Who moves the folder meanwhile has removed none.
+        let there: Vec<bool> = self.videos.iter().map(|other| folder.join(&other.name).exists()).collect();
+        if folder.is_dir() {
+            let mut there = there.into_iter();
+            self.videos.retain(|_| there.next() == Some(true));
+        }
         self.videos.push(video);
         for video in too_many(&self.videos, self.keep) {
             // One that cannot be removed is one too many, no more.
