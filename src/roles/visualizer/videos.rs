@@ -68,10 +68,9 @@ impl Videos {
         // A run that went on from a checkpoint comes by the same steps, and names, again.
         self.videos.retain(|other| other.name != video.name);
         // Somebody may have removed videos. Who moves the folder meanwhile has removed none.
-        let there: Vec<bool> = self.videos.iter().map(|other| folder.join(&other.name).exists()).collect();
+        let there = self.videos.iter().filter(|other| folder.join(&other.name).exists()).cloned().collect();
         if folder.is_dir() {
-            let mut there = there.into_iter();
-            self.videos.retain(|_| there.next() == Some(true));
+            self.videos = there;
         }
         self.videos.push(video);
         for video in too_many(&self.videos, self.keep) {
