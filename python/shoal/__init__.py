@@ -18,10 +18,11 @@ _MODULES = {
         "StaleIndexError",
         "StoppedError",
     ),
+    "metrics": ("Metrics",),
     "options": ("Field", "Frames", "NStep", "RateLimiter"),
     "policies": ("Evaluation", "Policy", "evaluate", "load"),
     "_replay": ("Batch", "Replay", "SumTree"),
-    "runs": ("Metrics", "Run", "start", "train"),
+    "runs": ("Run", "start", "train"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

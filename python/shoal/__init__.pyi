@@ -12,6 +12,7 @@ from .errors import ReplayError as ReplayError
 from .errors import RunError as RunError
 from .errors import StaleIndexError as StaleIndexError
 from .errors import StoppedError as StoppedError
+from .metrics import Metrics as Metrics
 from .options import Field as Field
 from .options import Frames as Frames
 from .options import NStep as NStep
@@ -20,7 +21,6 @@ from .policies import Evaluation as Evaluation
 from .policies import Policy as Policy
 from .policies import evaluate as evaluate
 from .policies import load as load
-from .runs import Metrics as Metrics
 from .runs import Run as Run
 from .runs import start as start
 from .runs import train as train

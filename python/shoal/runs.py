@@ -5,35 +5,32 @@ import contextlib
 import errno
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import termios
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from fcntl import ioctl
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._configuration import changes_of, command_line, in_python, too_long
-from ._program import answer, command_of
+from ._program import answer, fit, started
 from .errors import RunError
+from .metrics import Metrics, lines_of, once
 
 if TYPE_CHECKING:
     import matplotlib.axes
-    import pandas
 
     from .policies import Policy
 
 #: What can be trained: see :func:`train`.
 Trainable = str | os.PathLike[str] | Mapping[str, Mapping[str, Any]] | Callable[..., Any]
 
-# Seconds between two polls of a process or a file.
+# Seconds between two polls of a process.
 _POLL_S = 0.02
 # Seconds between two checks for signals.
 _SIGNAL_POLL_S = 0.5
@@ -210,13 +207,13 @@ class Run:
         _refuse_in_a_run()
         return _begun(["resume", str(self.folder), *changes_of(tables)], quiet)
 
-    def metrics(self, follow: bool = False) -> "Metrics":
+    def metrics(self, follow: bool = False) -> Metrics:
         """The lines of `metrics.jsonl`, each a dictionary; with `follow`, also those to come, until the run ends."""
         return Metrics(self, follow)
 
     def evaluations(self) -> list[dict[str, Any]]:
         """The lines of `evaluations.jsonl`, each a dictionary; also those of steps taken again after a crash."""
-        return _lines(self.folder / "evaluations.jsonl")
+        return lines_of(self.folder / "evaluations.jsonl")
 
     def inspect(self) -> dict[str, Any]:
         """The output of `shoal inspect --json` for the running run.
@@ -243,10 +240,10 @@ class Run:
 
             axes, name = plt.subplots()[1], ""
             axes.set(title=self.folder.name)
-        trained = [(line["env_steps"], line.get("train_return_mean")) for line in _once(self.metrics())]
+        trained = [(line["env_steps"], line.get("train_return_mean")) for line in once(self.metrics())]
         # Good weights alone are confirmed, which would bend the curve.
         routine = [line for line in self.evaluations() if line["kind"] == "routine"]
-        evaluated = [(line["env_steps"], line["return_mean"]) for line in _once(routine)]
+        evaluated = [(line["env_steps"], line["return_mean"]) for line in once(routine)]
         for points, label, marker in ((trained, "training", ""), (evaluated, "evaluation", ".")):
             known = [point for point in points if point[1] is not None]
             if known:
@@ -285,7 +282,7 @@ class _OwnRun(Run):
         self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
         # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
         with _fork_lock:
-            self._process, self._output = _started(command)
+            self._process, self._output = started(command)
             _runs.add(self)
         try:
             self._reader.start()
@@ -394,7 +391,7 @@ class _OwnRun(Run):
                 self._keep(piece)
                 if not self._quiet:
                     # The window may have another size by now.
-                    _fit(self._output)
+                    fit(self._output)
                     try:
                         sys.stderr.write(piece.decode(errors="replace"))
                         sys.stderr.flush()
@@ -457,113 +454,3 @@ def _stop_showing():
 
 os.register_at_fork(before=_fork_lock.acquire, after_in_parent=_fork_lock.release, after_in_child=_disown_runs)
 atexit.register(_stop_showing)
-
-
-class Metrics:
-    """The lines of `metrics.jsonl`, each a dictionary: iterate over them, or convert them to a table.
-
-    Its length and its items, such as `metrics[-1]`, are those of the lines that are there now.
-    """
-
-    def __init__(self, run: Run, follow: bool) -> None:
-        self._run, self._follow = run, follow
-
-    def __len__(self) -> int:
-        return len(_texts(self._path))
-
-    def __getitem__(self, index: int | slice) -> Any:
-        # The file may be long, so only what is asked for is parsed.
-        texts = _texts(self._path)[index]
-        return [json.loads(text) for text in texts] if isinstance(index, slice) else json.loads(texts)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        path = self._path
-        if not self._follow:
-            yield from _lines(path)
-            return
-        seen_bytes = 0
-        while True:
-            goes_on = self._run.is_running
-            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-                file.seek(seen_bytes)
-                text = file.read()
-                whole = text[: text.rfind(b"\n") + 1]
-                seen_bytes += len(whole)
-                yield from map(json.loads, whole.splitlines())
-            if not goes_on:
-                return
-            time.sleep(10 * _POLL_S)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A `pandas.DataFrame` with one row per line, without those of steps that the run took again after a crash."""
-        import pandas
-
-        return pandas.DataFrame(_once(self))
-
-    @property
-    def _path(self):
-        return self._run.folder / "metrics.jsonl"
-
-
-def _lines(path):
-    """The complete lines of a file that may be missing, or being written, each as a dictionary."""
-    return [json.loads(text) for text in _texts(path)]
-
-
-def _once(lines):
-    """`lines` without those of steps that the run took again when it was resumed from an earlier checkpoint."""
-    kept = []
-    for line in lines:
-        while kept and kept[-1]["env_steps"] > line["env_steps"]:
-            kept.pop()
-        kept.append(line)
-    return kept
-
-
-def _texts(path):
-    """The complete lines of a file that may be missing, or being written, as bytes."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    return content[: content.rfind(b"\n") + 1].splitlines()
-
-
-def _is_terminal(stream):
-    """Whether `stream` is a terminal. In services and embedded interpreters it may be missing, closed or no file."""
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return bool(stream.isatty())
-    return False
-
-
-def _fit(output):
-    """Give `output` the size of the window in which standard error is shown, if both are terminals."""
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        ioctl(output, termios.TIOCSWINSZ, ioctl(sys.stderr.fileno(), termios.TIOCGWINSZ, bytes(8)))
-
-
-def _started(arguments):
-    """Start the program `shoal` with `arguments`. Returns its process, and the file to read its output from.
-
-    If this process writes to a terminal, the program gets one too, so that it shows its progress in the same way.
-    """
-    command = command_of(*arguments)
-    # Its standard input is closed when this process ends, and it ends when its standard input is closed.
-    environment = {**os.environ, "SHOAL_ENDS_WITH_STDIN": "1"}
-    # In a process group of its own, so that Ctrl+C reaches it only once: through `wait`.
-    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "env": environment, "process_group": 0}
-    # Unbuffered, because a fork could copy the lock of a buffer while it is held.
-    settings["bufsize"] = 0
-    if not _is_terminal(sys.stderr):
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, **settings)
-        return process, process.stderr
-    ours, theirs = pty.openpty()
-    _fit(theirs)
-    try:
-        process = subprocess.Popen(command, stderr=theirs, **settings)
-    except BaseException:
-        os.close(ours)
-        raise
-    finally:
-        os.close(theirs)
-    return process, os.fdopen(ours, "rb", buffering=0)

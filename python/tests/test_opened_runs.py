@@ -53,7 +53,7 @@ def test_a_run_that_is_sent_to_another_process_is_the_one_in_its_folder_there(fo
 
 
 def test_metrics_are_counted_without_being_parsed_and_an_item_without_the_others(tmp_path):
-    from shoal.runs import Metrics
+    from shoal.metrics import Metrics
 
     (tmp_path / "metrics.jsonl").write_text('no JSON\n{"updates": 1}\n{"updates": 2}\n{"updates"')
     metrics = Metrics(SimpleNamespace(folder=tmp_path), follow=False)

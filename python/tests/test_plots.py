@@ -5,7 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import shoal
-from shoal.runs import Metrics
+from shoal.metrics import Metrics
 
 SHORT = {"stop_env_steps": 2000}
 
