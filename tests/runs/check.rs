@@ -62,6 +62,18 @@ fn the_plan_says_if_a_time_limit_cuts_fragments_short() {
 }
 
 #[test]
+fn the_plan_names_a_typed_key_of_continuous_policies_where_actions_are_discrete() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |preset: &str, change: &str| said(&supervisor_on(preset, folder.path(), &["--check", "--set", change]));
+    let typed = "algorithm.initial_action_std=0.5";
+    let discrete = plan("cartpole_ppo", typed);
+    assert!(discrete.contains("note        algorithm.initial_action_std has no effect on what is learned: "), "{discrete}");
+    for other in [plan("pendulum_ppo", typed), plan("halfcheetah_ppo", "environment.id=CartPole-v1")] {
+        assert!(other.contains("\nchecked ") && !other.contains("no effect"), "{other}");
+    }
+}
+
+#[test]
 fn the_plan_advises_of_a_length_alone_where_the_batch_follows_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("task.toml");

@@ -15,7 +15,7 @@ use crate::catalogue::Catalogue;
 use crate::config::fitted::Found;
 use crate::config::schema::{AlgorithmConfig, MOST_NAME_CHARACTERS, Split};
 use crate::config::{Config, ConfigError, Difference, Loaded, Rows};
-use crate::environments::{EnvironmentError, EnvironmentSpec, Examined, Moment};
+use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Examined, Moment};
 use crate::experience::fragment::FragmentShape;
 use crate::machine::memory::Budget;
 use crate::machine::{Machine, cores};
@@ -257,6 +257,12 @@ impl Prepared {
         Self::remarks_on_settings(&self.loaded).for_each(|remark| plan.remark(remark));
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
+        }
+        // Only the environment tells that these are idle. A file may have been written for another one.
+        let of_deviations = ["algorithm.initial_action_std", "algorithm.free_action_std"];
+        let is_discrete = matches!(self.environment.action, ActionSpace::Discrete { .. });
+        for key in of_deviations.into_iter().filter(|key| is_discrete && self.loaded.is_typed(key)) {
+            plan.remark(format!("{key} has no effect on what is learned: a policy over discrete actions has no standard deviation"));
         }
         // Where nobody sets the parts of a batch and they are not the default, PPO's batch follows its environments and fragments.
         let parts = config.algorithm.minibatches;
