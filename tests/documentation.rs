@@ -113,7 +113,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 #[test]
 fn tables_of_settings_have_the_defaults_and_those_of_the_presets() {
     let mut wrong = Vec::new();
-    for algorithm in ["dqn", "ddpg", "td3", "sac", "ppo"] {
+    for algorithm in ["dqn", "ddpg", "td3", "sac", "ppo", "appo"] {
         let page = fs::read_to_string(root().join(format!("docs/{algorithm}.md"))).expect("a page");
         let table = page.lines().skip_while(|line| !line.starts_with("| key | default |"));
         let mut rows = table.take_while(|line| line.starts_with('|')).map(cells);

@@ -49,7 +49,9 @@ fn refusal(bytes: &[u8]) -> WeightsError {
     let (_folder, path) = folder();
     fs::write(&path, bytes).unwrap();
     let error = PolicyWeights::load(&path).expect_err("the file must be refused");
-    assert!(error.to_string().contains("weights.safetensors"), "the message does not name the file: {error}");
+    let said = error.to_string();
+    assert!(said.contains("weights.safetensors"), "the message does not name the file: {said}");
+    assert!(!said.contains("checkpoint"), "a checkpoint is a folder, which would be refused as well: {said}");
     error
 }
 
@@ -188,7 +190,7 @@ fn another_format_is_refused_with_the_one_that_is_read() {
 fn tensors_that_do_not_fit_the_shape_are_refused() {
     let bytes = saved(&policy(1));
     let shape = refusal(&with_header(&bytes, r#"\"units\":16"#, r#"\"units\":17"#));
-    assert!(matches!(&shape, WeightsError::Tensor { .. }), "{shape}");
+    assert!(matches!(&shape, WeightsError::Tensor { .. }) && shape.to_string().contains("use another file"), "{shape}");
     let kind = refusal(&with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#));
     assert!(kind.to_string().contains("I32"), "{kind}");
     let missing = refusal(&with_header(&bytes, r#""policy.value.bias""#, r#""policy.value.bios""#));
@@ -209,6 +211,13 @@ fn a_surplus_tensor_is_refused_by_its_name() {
     let (_, entries) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
     let refused = refusal(&safetensors::serialize(tensors, entries.metadata().clone()).unwrap());
     assert!(refused.to_string().contains("policy.extra"), "{refused}");
+}
+
+#[test]
+fn a_file_that_the_system_does_not_give_is_refused_with_what_to_check() {
+    let (folder, _) = folder();
+    let refused = PolicyWeights::load(folder.path()).unwrap_err();
+    assert!(matches!(&refused, WeightsError::Read { .. }) && refused.to_string().contains("check that"), "{refused}");
 }
 
 #[test]
@@ -340,14 +349,12 @@ fn a_network_on_images_comes_back_with_the_names_of_pytorch() {
 
 #[test]
 fn a_scaling_that_is_said_must_be_there_and_fit() {
-    let (_folder, path) = folder();
     let policy = scaled_policy();
-    policy.save(&path).unwrap();
-    let missing = refusal(&with_header(&fs::read(&path).unwrap(), r#""observation.mean""#, r#""observation.mien""#));
+    let missing = refusal(&with_header(&saved(&policy), r#""observation.mean""#, r#""observation.mien""#));
     assert!(missing.to_string().contains("`observation.mean`") && missing.to_string().contains("missing"), "{missing}");
     let short = InputScaling::identity(3);
-    PolicyWeights { metadata: WeightsMetadata { input_scaling: Some(short), ..metadata() }, ..policy }.save(&path).unwrap();
-    assert!(matches!(PolicyWeights::load(&path).unwrap_err(), WeightsError::Scaling { found: 3, expected: 4, .. }));
+    let short = PolicyWeights { metadata: WeightsMetadata { input_scaling: Some(short), ..metadata() }, ..policy };
+    assert!(matches!(refusal(&saved(&short)), WeightsError::Scaling { found: 3, expected: 4, .. }));
 }
 
 /// The entry `shoal` of the metadata.

@@ -18,8 +18,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::atomic;
-use super::error::WeightsError;
 use super::policy_spaces::PolicySpaces;
+use super::weights_error::WeightsError;
 use crate::networks::{InputScaling, NetworkSpec};
 
 /// Version of the layout of these files.

@@ -156,7 +156,7 @@ fn fetch(devices: Devices, root: &Path, lock: &SetupLock) -> Result<()> {
     prerequisites::require(prerequisites::for_download(devices))?;
     let (what, download, disk) = match devices {
         Devices::Cpu => ("the CPU", "0.5 GB", "0.5 GB"),
-        Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "3.4 GB (6 while it is unpacked)"),
+        Devices::CpuAndCuda => ("CPU and CUDA", "2.5 GB", "3.4 GB (6.5 GB free while it is unpacked)"),
     };
     say(format!("Fetching libtorch {VERSION} for {what}: about {download} to download, {disk} on disk in {}.", destination.display()));
     if devices == Devices::CpuAndCuda {

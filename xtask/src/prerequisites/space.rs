@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_names_the_room_that_is_asked_for() {
-        let readme = std::fs::read_to_string(workspace::root().join("README.md")).unwrap();
+    fn the_pages_name_the_room_that_is_asked_for() {
+        let [readme, gpu] = ["README.md", "docs/gpu.md"].map(|page| std::fs::read_to_string(workspace::root().join(page)).unwrap());
         let [release, development] = BUILDS.map(|build| build.bytes);
         for (bytes, words) in [
             (SETUP_BYTES, "GB while they are fetched"),
@@ -257,5 +257,7 @@ mod tests {
         }
         let all = format!("about {:.0} GB for the first of the two", gigabytes(KEPT_BYTES + release));
         assert!(readme.contains(&all), "{all}");
+        let with_gpus = format!("{} GB have to be free", gigabytes(CUDA_SETUP_BYTES));
+        assert!(gpu.contains(&with_gpus), "{with_gpus}");
     }
 }
