@@ -59,7 +59,7 @@ pub use reached::Reached;
 pub use remembered::Remembered;
 pub use run_folder::{CHARTS, FolderSettings, RunFolder};
 pub use run_record::{Finished, RunRecord};
-pub use sinks::{SinkSettings, Sinks, note};
+pub use sinks::{Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
 pub use stop_reason::StopReason;
 pub use summary::Summary;

@@ -30,7 +30,7 @@ use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, system};
 use crate::telemetry::bottleneck::Context;
-use crate::telemetry::{Console, RunFolder, SinkSettings, Sinks};
+use crate::telemetry::{Console, RunFolder, Sinks};
 
 impl Session {
     /// Allocate everything and fork every process of the plan.
@@ -310,12 +310,7 @@ impl Allocated<'_> {
     /// Who observes, and who writes it down: from the beginning, or from where the run goes on.
     fn records(self, folder: RunFolder, console: Console) -> Result<(Observer, Sinks), SupervisorError> {
         let config = &self.prepared.loaded.config;
-        let settings = SinkSettings {
-            metrics_interval_s: config.run.metrics_interval_s,
-            plain_interval_s: 10.0,
-            context: Context::of_run(config.clone(), &folder.record()?),
-            goal: config.run.stop_eval_return,
-        };
+        let context = Context::of_run(config.clone(), &folder.record()?);
         let processes = self.plan.layout.sizes().processes;
         let mut observer = Observer::new(self.prepared.started, processes, self.prepared.algorithm().metrics());
         let remembered = self.resumption.map(|resumption| {
@@ -323,7 +318,7 @@ impl Allocated<'_> {
             observer.resume(resumption.supervisor_record().training_s, &remembered, self.segment);
             remembered
         });
-        Ok((observer, Sinks::open(folder, console, settings, remembered.as_ref())?))
+        Ok((observer, Sinks::open(folder, console, context, remembered.as_ref())?))
     }
 }
 
