@@ -10,11 +10,11 @@ mod gpus;
 mod inserted;
 mod mean_rates;
 mod remembered; // handed on to the next life of the run
-pub mod snapshot; // all that the supervisor knows at one moment
+mod snapshot; // all that the supervisor knows at one moment
 
 // Judgement.
 pub mod bottleneck;
-pub mod evaluation;
+mod evaluation;
 mod goal;
 mod reached; // how far a run has come, and what has to change for it to go on
 mod stop_reason; // why a run stopped
