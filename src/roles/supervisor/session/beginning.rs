@@ -12,7 +12,7 @@ use super::super::hang::LookClock;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
 use super::super::products_peak::ProductsPeak;
-use super::super::resumption::{KeptRun, Resumption, run_name};
+use super::super::resumption::{KeptRun, Resumption, name_of_folders};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::super::standstill::Standstill;
@@ -91,7 +91,7 @@ impl Session {
         let config = &prepared.loaded.config;
         let resumption = if let Origin::Earlier(resumption, _) = origin { Some(resumption) } else { None };
         let mut folder = match resumption {
-            None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
+            None => RunFolder::create(config.run.folder.as_ref(), &name_of_folders(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
         let mut unused = Unused(resumption.is_none().then(|| folder.clone()));
