@@ -8,7 +8,6 @@ use super::critics::Critics;
 use super::trained::{Trained, WithTarget};
 use super::{AlgorithmError, Learning, Sizes};
 use crate::config::Config;
-use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentSpec, derive_seed};
 use crate::experience::Transitions;
 use crate::networks::{Device, Head, Network, NetworkSpec, build_for_acting};
@@ -47,7 +46,7 @@ impl ActorCritic {
     /// configured name, or a network cannot be built.
     pub(super) fn new(kind: Kind, config: &Config, environment: &EnvironmentSpec) -> Result<Self, AlgorithmError> {
         let action_elements = continuous_actions(kind.name, environment)?;
-        if config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError {
+        if config.estimates_priorities() {
             return Err(AlgorithmError::NoActorErrors { algorithm: kind.name });
         }
         let observations = environment.observation.len();

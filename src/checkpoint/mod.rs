@@ -5,7 +5,7 @@ mod atomic;
 mod checkpoints;
 mod error;
 mod paced;
-pub mod policy_saver;
+mod policy_saver;
 mod policy_spaces;
 mod replay_file;
 mod room;

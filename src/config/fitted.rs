@@ -59,29 +59,35 @@ impl Found {
         for probe in probes {
             let beginning = (probe.configured, Self { home: probe.from, counts: [0, 0] });
             let (began, found) = newest.get_or_insert(beginning);
-            // The setting that was the best so far could not be kept: the run goes back to the one before it.
-            let gives_up = probe.verdict == Verdict::Abandoned && probe.to == found.home;
             // A run that was resumed with other numbers begins anew from these.
-            if probe.configured != *began || (probe.from != found.home && !gives_up) {
+            if probe.configured != *began || (probe.from != found.home && !found.is_given_up(probe.to, probe.verdict)) {
                 (*began, *found) = beginning;
             }
-            found.take_in(&probe, gives_up);
+            found.take_in(probe.from, probe.to, probe.verdict);
         }
         newest.filter(|&(began, _)| began == configured).map(|(_, found)| found)
     }
 
-    fn take_in(&mut self, probe: &Tried, gives_up: bool) {
+    /// Takes in that a probe of `to`, which began at `from`, has ended with this `verdict`.
+    pub(crate) fn take_in(&mut self, from: Setting, to: Setting, verdict: Verdict) {
+        let is_given_up = self.is_given_up(to, verdict);
         let [tried, better] = &mut self.counts;
-        if gives_up {
-            self.home = probe.from;
+        if is_given_up {
+            // It was counted when it was accepted.
+            self.home = from;
             *better = better.saturating_sub(1);
             return;
         }
         *tried += 1;
-        if probe.verdict == Verdict::Accepted {
-            self.home = probe.to;
+        if verdict == Verdict::Accepted {
+            self.home = to;
             *better += 1;
         }
+    }
+
+    /// Whether `to` was the best so far and could not be kept: the run goes back to the one before it.
+    fn is_given_up(&self, to: Setting, verdict: Verdict) -> bool {
+        verdict == Verdict::Abandoned && to == self.home
     }
 }
 
@@ -210,6 +216,8 @@ pub(crate) mod tests {
         assert_eq!(Found::of_probes(setting(1), probes[..2].iter().copied()), Some(Found { home: setting(16), counts: [2, 1] }));
         let gone_on = [probes[0], tried(1, 16, 20, Verdict::Accepted), tried(1, 16, 20, Verdict::Abandoned)];
         assert_eq!(Found::of_probes(setting(1), gone_on), Some(Found { home: setting(16), counts: [2, 1] }), "it could not be kept");
+        let of_the_last_home = [probes[0], tried(2, 2, 16, Verdict::Abandoned)];
+        assert_eq!(Found::of_probes(setting(2), of_the_last_home), Some(Found { home: setting(2), counts: [1, 0] }), "it was tried");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! actor whose turn it is has the time of a whole flush to take it before others may pass.
 
 use super::by_algorithm::Rows;
-use super::schema::{Config, FragmentsConfig, LEAST_FRAGMENTS, OnFull};
+use super::schema::{Config, FragmentsConfig, InitialPriority, LEAST_FRAGMENTS, OnFull};
 use crate::adaptation::Hold;
 
 impl Config {
@@ -81,6 +81,11 @@ impl Config {
     /// Whether one process acts, learns and evaluates in turn, and never looks at the clock.
     pub fn is_synchronous(&self) -> bool {
         self.actor.count == 0
+    }
+
+    /// Whether actors estimate the priority of what they insert, by its temporal-difference error.
+    pub fn estimates_priorities(&self) -> bool {
+        self.replay.prioritized && self.replay.initial_priority == InitialPriority::TdError
     }
 
     /// The key for want of which a run writes no checkpoint; `None` if it writes some.

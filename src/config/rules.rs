@@ -2,9 +2,7 @@
 
 use super::automatic::largest_first_batch;
 use super::key::Key;
-use super::schema::{
-    AfterSupervisor, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, InitialPriority, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS,
-};
+use super::schema::{AfterSupervisor, Config, Engine, Exploration, FRAGMENT_ALGORITHMS, KeepReplay, OnFull, Split, TRANSITION_ALGORITHMS};
 use crate::segment::membership::MOST_HALVINGS;
 
 /// One condition between keys.
@@ -51,8 +49,7 @@ pub(crate) const RULES: &[Rule] = &[
               rewards but values of scaled ones, so their temporal-difference errors would mean nothing.",
         algorithms: &TRANSITION_ALGORITHMS,
         violation: |config| {
-            let by_error = config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError;
-            (by_error && config.algorithm.normalise_rewards).then(|| {
+            (config.estimates_priorities() && config.algorithm.normalise_rewards).then(|| {
                 "with algorithm.normalise_rewards an actor has unscaled rewards but values of scaled ones, so its temporal-difference \
                  errors mean nothing; use replay.initial_priority = \"max\", or set algorithm.normalise_rewards to false"
                     .into()
@@ -323,7 +320,7 @@ pub(crate) const RULES: &[Rule] = &[
         violation: |config| {
             let (share, part) = (config.fragments.replay_share, config.fragments_per_batch() / config.learner.count);
             let of_two_each = 2 * config.fragments.length_steps * config.learner.count;
-            let remedy = match of_two_each <= largest_batch_size() {
+            let remedy = match of_two_each <= Key::most_of("learner.batch_size") {
                 true => format!("raise learner.batch_size to {of_two_each}"),
                 false => "lower fragments.length_steps or learner.count".to_owned(),
             };
@@ -539,10 +536,6 @@ pub(crate) const RULES: &[Rule] = &[
 pub(crate) fn multiple_near(config: &Config, unit: usize) -> usize {
     let (next, most) = (config.learner.batch_size.next_multiple_of(unit), largest_first_batch(config));
     if next <= most { next } else { unit * (most / unit) }
-}
-
-fn largest_batch_size() -> usize {
-    Key::most_of("learner.batch_size")
 }
 
 /// What is wrong where adaptation begins outside of its range; the keys are those of the value and of its ends.

@@ -30,7 +30,7 @@ mod wrappers; // one of them, with one thing changed
 pub mod conformance; // the rules, and whether an environment keeps them
 mod error;
 mod progress; // where an episode stands between two calls
-pub mod spaces; // what is observed, and what can be done
+mod spaces; // what is observed, and what can be done
 
 // For people to look at.
 mod drawing; // pictures

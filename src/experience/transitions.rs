@@ -5,7 +5,6 @@ use super::transition::{self, ACTION, DISCOUNT, FLAGS, NEXT_OBSERVATION, OBSERVA
 use super::uncounted::Uncounted;
 use super::{Experience, Recorder, Seat, Source, SourceError, Steps, Storage};
 use crate::config::Config;
-use crate::config::schema::InitialPriority;
 use crate::environments::EnvironmentSpec;
 use crate::replay::{Field, NStep, Priority, RateLimiter, RecentFrames, Replay, Return, Schema, StagingArea};
 use crate::values::Values;
@@ -101,10 +100,7 @@ struct End<'a> {
 impl TransitionRecorder {
     fn new(config: &Config, schema: Schema, environments: usize) -> Self {
         let replay = &config.replay;
-        let by_error = match replay.initial_priority {
-            InitialPriority::TdError if replay.prioritized => Some((replay.priority_epsilon as f32, replay.alpha as f32)),
-            InitialPriority::TdError | InitialPriority::Max => None,
-        };
+        let by_error = config.estimates_priorities().then_some((replay.priority_epsilon as f32, replay.alpha as f32));
         let memory = NStep::new(config.algorithm.n_step, config.algorithm.gamma as f32);
         let stack = schema.fields()[OBSERVATION].stack;
         Self {

@@ -2,15 +2,15 @@
 //! number of processes at once.
 
 // Rows, and what they are made of.
-pub mod batch;
+mod batch;
 mod column;
-pub mod n_step;
+mod n_step;
 mod reader; // a whole transition, with the frames that it names
 mod row; // copies between a row of the store and the bytes of fields
 pub mod schema;
 
 // What lies in the segment.
-pub mod frames;
+mod frames;
 pub mod priority;
 pub mod staging;
 pub mod store;
@@ -28,8 +28,8 @@ mod taking; // rows in order, each once
 mod view; // looks, and changes nothing
 
 // Who waits for whom.
-pub mod limiter;
-pub mod turn;
+mod limiter;
+mod turn;
 
 // After a death.
 pub(crate) mod gate; // lets a repair have the replay to itself

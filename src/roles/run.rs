@@ -12,7 +12,6 @@ use super::environments::{self, Look};
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::catalogue::Catalogue;
 use crate::config::Config;
-use crate::config::schema::InitialPriority;
 use crate::environments::{EnvironmentError, EnvironmentSpec, Purpose, VectorEnvironment};
 use crate::networks;
 use crate::replay::{Replay, StagingArea};
@@ -84,9 +83,8 @@ impl RoleError {
             normalised.push("algorithm.normalise_observations=true");
         }
         if !config.algorithm.normalise_rewards {
-            let by_error = config.replay.prioritized && config.replay.initial_priority == InitialPriority::TdError;
             let with_priority = "algorithm.normalise_rewards=true and replay.initial_priority=max";
-            normalised.push(if by_error { with_priority } else { "algorithm.normalise_rewards=true" });
+            normalised.push(if config.estimates_priorities() { with_priority } else { "algorithm.normalise_rewards=true" });
         }
         // No run that goes on may change what is normalised.
         let anew = format!("begin a new run with {}", normalised.join(", or "));
@@ -243,6 +241,7 @@ pub fn catch_panic<T>(slot: ProcessSlot<'_>, body: impl FnOnce() -> T) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::schema::InitialPriority;
 
     #[test]
     fn who_has_diverged_is_told_only_what_is_not_done_yet_and_may_be_changed() {

@@ -10,11 +10,11 @@ mod gpus;
 mod inserted;
 mod mean_rates;
 mod remembered; // handed on to the next life of the run
-pub mod snapshot; // all that the supervisor knows at one moment
+mod snapshot; // all that the supervisor knows at one moment
 
 // Judgement.
 pub mod bottleneck;
-pub mod evaluation;
+mod evaluation;
 mod goal;
 mod reached; // how far a run has come, and what has to change for it to go on
 mod stop_reason; // why a run stopped
@@ -59,7 +59,7 @@ pub use reached::Reached;
 pub use remembered::Remembered;
 pub use run_folder::{CHARTS, FolderSettings, RunFolder};
 pub use run_record::{Finished, RunRecord};
-pub use sinks::{SinkSettings, Sinks, note};
+pub use sinks::{Sinks, note};
 pub use snapshot::{ActorTime, Effort, LearnerTime, Metrics, Snapshot, fault_of};
 pub use stop_reason::StopReason;
 pub use summary::Summary;

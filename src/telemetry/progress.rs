@@ -6,6 +6,8 @@ use super::{Console, Snapshot};
 
 /// Seconds over which the shown rates are means.
 const RATE_WINDOW_S: f64 = 2.0;
+/// Seconds of the run between two lines where standard error is no terminal.
+const PLAIN_INTERVAL_S: f64 = 10.0;
 
 /// What is shown of a run while it goes on.
 #[derive(Debug)]
@@ -13,14 +15,13 @@ pub struct Progress {
     console: Console,
     rates: MeanRates,
     first_return: Option<f64>,
-    plain_interval_s: f64,
     next_plain_s: f64,
 }
 
 impl Progress {
-    /// Shows progress on `console`; if that is no terminal, one line every `plain_interval_s` seconds of the run.
-    pub fn new(console: Console, plain_interval_s: f64) -> Self {
-        Self { console, rates: MeanRates::over(RATE_WINDOW_S), first_return: None, plain_interval_s, next_plain_s: plain_interval_s }
+    /// Shows progress on `console`; if that is no terminal, one line every ten seconds of the run.
+    pub fn new(console: Console) -> Self {
+        Self { console, rates: MeanRates::over(RATE_WINDOW_S), first_return: None, next_plain_s: PLAIN_INTERVAL_S }
     }
 
     /// Shows `snapshot`. Never blocks, and is cheap enough for every turn of the supervisor's loop.
@@ -31,7 +32,7 @@ impl Progress {
             self.console.set_line(live_line(&steady, self.first_return, self.console.look()));
         } else if snapshot.wall_s >= self.next_plain_s {
             // Late updates skip lines rather than catching up on them.
-            self.next_plain_s = snapshot.wall_s + self.plain_interval_s;
+            self.next_plain_s = snapshot.wall_s + PLAIN_INTERVAL_S;
             self.console.print(&plain_line(&steady));
         }
     }

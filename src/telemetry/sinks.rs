@@ -31,19 +31,6 @@ use crate::readable::harmless;
 /// How long the end of the program waits for a slow reader of standard error.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is recorded of a run, and how often.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SinkSettings {
-    /// Seconds of the run between two lines of `metrics.jsonl` and two points in TensorBoard.
-    pub metrics_interval_s: f64,
-    /// Seconds of the run between two lines of progress if standard error is no terminal.
-    pub plain_interval_s: f64,
-    /// The context of the verdict on the bottleneck. A run that adapts has an `adaptation.jsonl`.
-    pub context: Context,
-    /// The mean return that ends the run once it is confirmed.
-    pub goal: Option<f64>,
-}
-
 /// The recorder of one run, fed by the supervisor's loop. No call starts a thread or waits for a reader.
 #[derive(Debug)]
 pub struct Sinks {
@@ -75,35 +62,34 @@ pub struct Sinks {
 
 impl Sinks {
     /// Creates the files of the run or, after an `earlier` life of it, opens them to append; and shows the folder's
-    /// warnings.
+    /// warnings. `context` is that of the verdict on the bottleneck; a run that adapts has an `adaptation.jsonl`.
     ///
     /// # Errors
     /// A file cannot be created or opened: it is better to know before the training.
-    pub fn open(folder: RunFolder, console: Console, settings: SinkSettings, earlier: Option<&Remembered>) -> Result<Self, TelemetryError> {
-        let config = fs::read_to_string(folder.config()).map_err(TelemetryError::file("read", &folder.config()))?;
+    pub fn open(folder: RunFolder, console: Console, context: Context, earlier: Option<&Remembered>) -> Result<Self, TelemetryError> {
         let goes_on = earlier.is_some();
         let from = earlier.map(|earlier| earlier.env_steps);
         let lines = |name, path: PathBuf| JsonLines::open(&path, goes_on).map(|file| Guarded::new(name, file));
         let remembered = earlier.cloned().unwrap_or_default();
         let mut sinks = Self {
-            progress: Progress::new(console.clone(), settings.plain_interval_s),
+            progress: Progress::new(console.clone()),
             metrics: lines("metrics.jsonl", folder.metrics())?,
             evaluations: lines("evaluations.jsonl", folder.evaluations())?,
-            adaptation: settings.context.adapts.then(|| lines("adaptation.jsonl", folder.adaptation())).transpose()?,
+            adaptation: context.adapts.then(|| lines("adaptation.jsonl", folder.adaptation())).transpose()?,
             log: Guarded::new("run.log", AppendFile::of_lines(&folder.log(), goes_on)?),
             // Created last, since it tells TensorBoard to forget what came after these steps.
-            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &config, from)?),
+            tensorboard: Guarded::new("the TensorBoard events", TensorBoard::create(&folder.events(), &context.config.to_toml(), from)?),
             console,
             charts: folder.charts(),
             folder,
-            metrics_interval_s: settings.metrics_interval_s,
+            metrics_interval_s: context.config.run.metrics_interval_s,
             next_metrics_s: 0.0,
             last_metrics_s: None,
             metrics_rates: MeanRates::over(0.0),
-            judged: Judged::new(settings.context),
+            goal: context.config.run.stop_eval_return.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
+            judged: Judged::new(context),
             known_causes: BTreeSet::new(),
             lost: Vec::new(),
-            goal: settings.goal.map(|wanted| Goal::new(wanted, remembered.unconfirmed)),
             remembered,
             fitted: None,
         };

@@ -48,7 +48,7 @@ impl Window {
 #[test]
 fn events_stand_above_a_live_line_that_stays_one_line() {
     let (mut window, console) = Window::open(100);
-    let mut progress = Progress::new(console, 10.0);
+    let mut progress = Progress::new(console);
     for second in 1..=5 {
         progress.update(&snapshot_at(f64::from(second)));
         progress.print(&format!("event {second}"));
@@ -66,7 +66,7 @@ fn events_stand_above_a_live_line_that_stays_one_line() {
 fn no_width_of_the_window_makes_the_live_line_wrap() {
     for columns in 2..=200 {
         let (mut window, console) = Window::open(columns);
-        let mut progress = Progress::new(console, 10.0);
+        let mut progress = Progress::new(console);
         for second in 1..=3 {
             progress.update(&Snapshot { eval_return_mean: Some(100.0), ..snapshot_at(f64::from(second)) });
         }

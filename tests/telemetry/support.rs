@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shoal::config::Config;
 use shoal::telemetry::bottleneck::Context;
-use shoal::telemetry::{Abilities, Console, Evaluation, EvaluationKind, Metrics, RunFolder, SinkSettings, Sinks, Snapshot};
+use shoal::telemetry::{Abilities, Console, Evaluation, EvaluationKind, Metrics, RunFolder, Sinks, Snapshot};
 
 /// A console that is no terminal, and what is printed on it.
 pub(crate) fn piped_console() -> (PipeReader, Console) {
@@ -25,18 +25,17 @@ pub(crate) fn all_of(mut reader: PipeReader) -> String {
     text
 }
 
-pub(crate) fn settings() -> SinkSettings {
+pub(crate) fn context() -> Context {
     let mut config = Config::for_environment("CartPole-v1");
-    config.actor.count = 2;
-    let context = Context::new(config, 4);
-    SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 10.0, context, goal: Some(475.0) }
+    (config.actor.count, config.run.stop_eval_return) = (2, Some(475.0));
+    Context::new(config, 4)
 }
 
 /// Sinks in a new run folder under `root`.
 pub(crate) fn sinks_in(root: &Path, console: Console) -> Sinks {
     let folder = RunFolder::create(root, "cartpole_dqn", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
     folder.become_latest().unwrap();
-    Sinks::open(folder, console, settings(), None).unwrap()
+    Sinks::open(folder, console, context(), None).unwrap()
 }
 
 /// The state of a steady run: 800 steps and 200 updates a second.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::windows::Windows;
 use super::{Prepared, SupervisorError};
-use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner, Verdict};
+use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner};
 use crate::algorithms::Algorithm;
 use crate::config::fitted::Found;
 use crate::config::{Config, Key, Loaded, Rows, SLEEPING_ACTORS_PER_CORE};
@@ -87,8 +87,7 @@ pub(super) struct Fitting {
     /// How many cores the process may use, and the time of how many.
     cores: (usize, f64),
     incident: Option<Incident>,
-    tried: u64,
-    accepted: u64,
+    found: Found,
     /// Whether the user has been told that something holds the search back.
     has_said_so: bool,
 }
@@ -101,11 +100,10 @@ impl Fitting {
         let limiter = prepared.algorithm().experience().limiter();
         let objective = Objective::of_run(limiter.samples_per_insert, config.adaptation.hold);
         let rules = Rules { freeze_after: config.adaptation.freeze_after, ..Rules::new(ranges, objective) };
-        let begun = Found { home: config.setting(), counts: [0, 0] };
-        let Found { home: wanted, counts: [tried, accepted] } = found.unwrap_or(begun);
-        let tuner = Tuner::new(rules, wanted);
+        let found = found.unwrap_or(Found { home: config.setting(), counts: [0, 0] });
+        let (tuner, wanted) = (Tuner::new(rules, found.home), found.home);
         let (windows, cores) = (Windows::of(config), (cores::usable_now(), cores::time_now()));
-        Some(Self { tuner, windows, wanted, cores, incident: None, tried, accepted, has_said_so: false })
+        Some(Self { tuner, windows, wanted, cores, incident: None, found, has_said_so: false })
     }
 
     /// The setting that is to be in force.
@@ -132,7 +130,7 @@ impl Fitting {
 
     /// Settings that were tried, and those that were better.
     pub(super) fn counts(&self) -> [u64; 2] {
-        [self.tried, self.accepted]
+        self.found.counts
     }
 
     /// Note that what was measured in this window says nothing of the setting. A process that could not be started
@@ -154,7 +152,6 @@ impl Fitting {
         self.cores = cores::unless_unknown(Path::new("/"), self.cores, || (cores::usable_now(), cores::time_now()));
         let (usable_cores, time) = self.cores;
         let window = self.windows.next(now, in_force, time);
-        let home = self.tuner.home();
         let step = self.tuner.step(&Status {
             wall_s: now.wall_s,
             progress: part_over(now.env_steps, now.stop_env_steps, now.wall_s, now.stop_wall_s),
@@ -164,14 +161,8 @@ impl Fitting {
             memory_used: share_of_memory_used(),
             incident: self.incident.take(),
         });
-        match &step.probe {
-            // The setting was counted when it was accepted, and could not be kept.
-            Some(probe) if probe.verdict == Verdict::Abandoned && probe.to == home => self.accepted = self.accepted.saturating_sub(1),
-            Some(probe) => {
-                self.tried += 1;
-                self.accepted += u64::from(probe.verdict == Verdict::Accepted);
-            }
-            None => {}
+        if let Some(probe) = &step.probe {
+            self.found.take_in(probe.from, probe.to, probe.verdict);
         }
         if let Some(change) = &step.change {
             self.wanted = change.setting;
@@ -182,7 +173,9 @@ impl Fitting {
     /// The probe under way, if any, when the run ends at `wall_s`.
     pub(super) fn end(&mut self, wall_s: f64) -> Option<Probe> {
         let probe = self.tuner.unfinished(wall_s);
-        self.tried += u64::from(probe.is_some());
+        if let Some(probe) = &probe {
+            self.found.take_in(probe.from, probe.to, probe.verdict);
+        }
         probe
     }
 }

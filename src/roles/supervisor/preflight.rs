@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 
-use super::resumption::run_name;
+use super::resumption::name_of_folders;
 use super::{Plan, Prepared, Resumption, SupervisorError, remarks};
 use crate::checkpoint::{bytes_of_largest_checkpoint, free_bytes};
 use crate::config::schema::KeepReplay;
@@ -40,7 +40,7 @@ impl Prepared {
                 if self.loaded.config.run.resume == Resume::Auto {
                     plan.remark(format!(
                         "run.resume is \"auto\", and no run called {} waits to go on: a new one begins",
-                        run_name(&self.loaded.config)
+                        name_of_folders(&self.loaded.config)
                     ));
                 }
                 if let Some(point) = self.starting_point()? {

@@ -123,14 +123,12 @@ mod tests {
     use crate::segment::{Description, Region};
     use crate::sync::Ordering;
     use crate::telemetry::bottleneck::Context;
-    use crate::telemetry::{Abilities, Console, SinkSettings, Snapshot, StopReason};
+    use crate::telemetry::{Abilities, Console, Snapshot, StopReason};
 
     fn sinks_in(root: &Path, config: Config) -> Sinks {
         let folder = RunFolder::create(root, "test", &config.to_toml()).unwrap();
         let console = Console::on(File::create(root.join("printed")).unwrap(), Abilities::NONE).unwrap();
-        let context = Context::new(config, 1);
-        let settings = SinkSettings { metrics_interval_s: 1.0, plain_interval_s: 1.0, context, goal: None };
-        Sinks::open(folder, console, settings, None).unwrap()
+        Sinks::open(folder, console, Context::new(config, 1), None).unwrap()
     }
 
     fn weights_metadata() -> WeightsMetadata {

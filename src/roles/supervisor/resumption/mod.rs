@@ -109,7 +109,7 @@ impl Resumption {
             return Ok(None);
         }
         let root = Path::new(&config.run.folder);
-        let Some(newest) = newest_own(root, folders_of(root, &run_name(config))?, say) else { return Ok(None) };
+        let Some(newest) = newest_own(root, folders_of(root, &name_of_folders(config))?, say) else { return Ok(None) };
         // A run that noted no end has left nothing to go on from, which is nothing to tell.
         let begin_anew = |record: &RunRecord, why: &str| {
             if let Some(finished) = &record.finished {
@@ -468,7 +468,7 @@ fn count_as_seen_by_the_first(without_board: &[SavedStatistics], segment: &Segme
 }
 
 /// The name under which the folders of the runs of a configuration are found.
-pub(super) fn run_name(config: &Config) -> String {
+pub(super) fn name_of_folders(config: &Config) -> String {
     format!("{}-seed{}", config.run.name, config.run.seed)
 }
 

@@ -12,7 +12,7 @@ use super::super::hang::LookClock;
 use super::super::observe::Observer;
 use super::super::plan::Plan;
 use super::super::products_peak::ProductsPeak;
-use super::super::resumption::{KeptRun, Resumption, run_name};
+use super::super::resumption::{KeptRun, Resumption, name_of_folders};
 use super::super::salvage::Salvage;
 use super::super::sentinel::Sentinel;
 use super::super::standstill::Standstill;
@@ -30,7 +30,7 @@ use crate::segment::membership::Membership;
 use crate::segment::processes::Role;
 use crate::segment::{Description, Segment, system};
 use crate::telemetry::bottleneck::Context;
-use crate::telemetry::{Console, RunFolder, SinkSettings, Sinks};
+use crate::telemetry::{Console, RunFolder, Sinks};
 
 impl Session {
     /// Allocate everything and fork every process of the plan.
@@ -91,7 +91,7 @@ impl Session {
         let config = &prepared.loaded.config;
         let resumption = if let Origin::Earlier(resumption, _) = origin { Some(resumption) } else { None };
         let mut folder = match resumption {
-            None => RunFolder::create(config.run.folder.as_ref(), &run_name(config), &config.to_toml())?,
+            None => RunFolder::create(config.run.folder.as_ref(), &name_of_folders(config), &config.to_toml())?,
             Some(resumption) => resumption.folder().clone(),
         };
         let mut unused = Unused(resumption.is_none().then(|| folder.clone()));
@@ -310,12 +310,7 @@ impl Allocated<'_> {
     /// Who observes, and who writes it down: from the beginning, or from where the run goes on.
     fn records(self, folder: RunFolder, console: Console) -> Result<(Observer, Sinks), SupervisorError> {
         let config = &self.prepared.loaded.config;
-        let settings = SinkSettings {
-            metrics_interval_s: config.run.metrics_interval_s,
-            plain_interval_s: 10.0,
-            context: Context::of_run(config.clone(), &folder.record()?),
-            goal: config.run.stop_eval_return,
-        };
+        let context = Context::of_run(config.clone(), &folder.record()?);
         let processes = self.plan.layout.sizes().processes;
         let mut observer = Observer::new(self.prepared.started, processes, self.prepared.algorithm().metrics());
         let remembered = self.resumption.map(|resumption| {
@@ -323,7 +318,7 @@ impl Allocated<'_> {
             observer.resume(resumption.supervisor_record().training_s, &remembered, self.segment);
             remembered
         });
-        Ok((observer, Sinks::open(folder, console, settings, remembered.as_ref())?))
+        Ok((observer, Sinks::open(folder, console, context, remembered.as_ref())?))
     }
 }
 
