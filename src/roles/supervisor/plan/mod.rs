@@ -2,6 +2,7 @@
 //! anything starts.
 
 mod shortage;
+mod updates;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use thiserror::Error;
 
+use self::updates::updates_for_each_step;
 use super::neighbours::Neighbour;
 use super::remarks::{fragments_that_wait, remarks};
 use super::slots::{PlannedProcess, Slots};
@@ -106,6 +108,8 @@ pub struct Plan {
     /// Frames of an observation; 0 where none is made of them.
     stack: usize,
     placed: String,
+    /// How many updates there are for each environment step, if that is held.
+    updates: Option<String>,
     /// Remarks that do not follow from the configuration.
     noted: Vec<String>,
     /// What images cost as observations. Also part of the advice where the plan takes too much memory.
@@ -163,11 +167,13 @@ impl Plan {
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
             description_bytes: DESCRIPTION_BYTES * (1 + config.to_toml().len() / (DESCRIPTION_BYTES / 2)),
         })?;
-        let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
+        let limiter = algorithm.experience().limiter();
+        let (placement, placed) = place(config, limiter, cores, neighbours);
         Ok(Self {
             layout,
             processes: slots.processes(placement.unwrap_or_default()),
             attach_slots: slots.attached(),
+            updates: updates_for_each_step(&beginning.config, limiter, beginning.ranges),
             beginning,
             stack,
             placed,
@@ -368,6 +374,9 @@ impl fmt::Display for Plan {
         let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
         line("processes", &format!("{} on {}: {}", processes.len(), counted(*usable_cores, "core"), named.join(", ")))?;
         line("cores", &self.placed)?;
+        if let Some(updates) = &self.updates {
+            line("updates", updates)?;
+        }
         if let Some(ranges) = ranges {
             let (over, freeze_after) = (goes_on_after.unwrap_or(0.0), config.adaptation.freeze_after);
             if over < freeze_after {
