@@ -35,7 +35,7 @@ name = \"dqn\"
 n_step = 3
 
 [replay]
-samples_per_insert = 16.0 # one update of 64 (learner.batch_size) for every four environment steps
+samples_per_insert = 16.0 # an update of 64, DQN's batch, for every four steps; leave this out for other algorithms
 ```
 
 The files of the presets are in [configs](../configs/README.md).

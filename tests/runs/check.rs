@@ -74,6 +74,27 @@ fn the_plan_names_a_typed_key_of_continuous_policies_where_actions_are_discrete(
 }
 
 #[test]
+fn the_plan_says_how_many_updates_there_are_for_each_environment_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let updates = |output: &Output| {
+        assert!(output.status.success(), "{}", said(output));
+        said(output).lines().find_map(|line| Some(line.strip_prefix("updates     ")?.to_owned()))
+    };
+    let of_sac = |changes: &[&str]| updates(&supervisor_on("pendulum_sac", folder.path(), &[&["--check"][..], changes].concat()));
+    let usual = "1 for each environment step (replay.samples_per_insert 128 / learner.batch_size 128)";
+    assert_eq!(of_sac(&[]).as_deref(), Some(usual));
+    let fewer = "1 for every 4 environment steps (replay.samples_per_insert 128 / learner.batch_size 512)";
+    assert_eq!(of_sac(&["--set", "learner.batch_size=512"]).as_deref(), Some(fewer));
+    // The file of the page on configurations, with the name of another algorithm.
+    let file = folder.path().join("task.toml");
+    let text = "environment.id = \"Pendulum-v1\"\nalgorithm.name = \"sac\"\nreplay.samples_per_insert = 16.0\n";
+    std::fs::write(&file, text).unwrap();
+    let few = "1 for every 16 environment steps (replay.samples_per_insert 16 / learner.batch_size 256)";
+    assert_eq!(updates(&supervisor_with(&file, folder.path(), &["--check"])).as_deref(), Some(few));
+    assert_eq!(updates(&supervisor_on("cartpole_ppo", folder.path(), &["--check"])), None);
+}
+
+#[test]
 fn the_plan_advises_of_a_length_alone_where_the_batch_follows_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("task.toml");

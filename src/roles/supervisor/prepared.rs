@@ -232,7 +232,7 @@ impl Prepared {
         let neighbours = registry.map_or_else(Vec::new, |registry| neighbours(&registry, Path::new("/"), std::process::id()));
         let machine = Machine::detect();
         let beginning = Beginning {
-            config,
+            config: config.clone(),
             ranges: self.ranges,
             actors: self.found(resumption).map_or(config.actor.count, |found| found.home.actors),
             usable_cores: cores::usable_now(),

@@ -2,6 +2,7 @@
 //! anything starts.
 
 mod shortage;
+mod updates;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use thiserror::Error;
 
+use self::updates::updates_for_each_step;
 use super::neighbours::Neighbour;
 use super::remarks::{fragments_that_wait, remarks};
 use super::slots::{PlannedProcess, Slots};
@@ -79,10 +81,10 @@ pub enum PlanError {
 }
 
 /// What a run begins with. Memory is planned for what it may become.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Beginning<'a> {
+#[derive(Debug, Clone)]
+pub(super) struct Beginning {
     /// The configuration.
-    pub(super) config: &'a Config,
+    pub(super) config: Config,
     /// The settings that are tried to fit the run to the machine; `None` if it is not fitted.
     pub(super) ranges: Option<Ranges>,
     /// Actors: those of the configuration, or as many as an earlier life of the run has found to be best.
@@ -102,18 +104,12 @@ pub struct Plan {
     pub processes: Vec<PlannedProcess>,
     /// Slots for attached actors.
     pub attach_slots: std::ops::Range<usize>,
-    /// What the run begins with.
-    config: Config,
-    /// The settings that are tried to fit the run to the machine; `None` if it is not fitted.
-    ranges: Option<Ranges>,
-    /// Actors at the beginning.
-    first_actors: usize,
+    beginning: Beginning,
     /// Frames of an observation; 0 where none is made of them.
     stack: usize,
-    /// The part of the run that is over where it goes on with what a checkpoint holds; `None` where it begins.
-    goes_on_after: Option<f64>,
-    cores: usize,
     placed: String,
+    /// How many updates there are for each environment step, if that is held.
+    updates: Option<String>,
     /// Remarks that do not follow from the configuration.
     noted: Vec<String>,
     /// What images cost as observations. Also part of the advice where the plan takes too much memory.
@@ -131,7 +127,8 @@ impl Plan {
     /// # Errors
     /// A size that no segment can have.
     pub fn new(config: &Config, algorithm: &dyn Algorithm, cores: &[usize], neighbours: &[Neighbour]) -> Result<Self, PlanError> {
-        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: cores.len(), goes_on_after: None };
+        let (actors, usable_cores) = (config.actor.count, cores.len());
+        let beginning = Beginning { config: config.clone(), ranges: None, actors, usable_cores, goes_on_after: None };
         Self::of_run(config, algorithm, cores, neighbours, beginning)
     }
 
@@ -144,7 +141,7 @@ impl Plan {
         algorithm: &dyn Algorithm,
         cores: &[usize],
         neighbours: &[Neighbour],
-        beginning: Beginning<'_>,
+        beginning: Beginning,
     ) -> Result<Self, PlanError> {
         let slots = Slots::of(config);
         let sizes = algorithm.sizes();
@@ -170,17 +167,15 @@ impl Plan {
             handed_over_values: if config.learner.split == Split::None { 0 } else { algorithm.handed_over() },
             description_bytes: DESCRIPTION_BYTES * (1 + config.to_toml().len() / (DESCRIPTION_BYTES / 2)),
         })?;
-        let (placement, placed) = place(config, algorithm.experience().limiter(), cores, neighbours);
+        let limiter = algorithm.experience().limiter();
+        let (placement, placed) = place(config, limiter, cores, neighbours);
         Ok(Self {
             layout,
             processes: slots.processes(placement.unwrap_or_default()),
             attach_slots: slots.attached(),
-            config: beginning.config.clone(),
-            ranges: beginning.ranges,
-            first_actors: beginning.actors,
+            updates: updates_for_each_step(&beginning.config, limiter, beginning.ranges),
+            beginning,
             stack,
-            goes_on_after: beginning.goes_on_after,
-            cores: beginning.usable_cores,
             placed,
             noted: Vec::new(),
             warning: None,
@@ -202,9 +197,9 @@ impl Plan {
 
     /// What there is to say of what the run begins with and of what it may become, and what else was remarked.
     fn remarks(&self) -> Vec<String> {
-        let config = &self.config;
-        let mut remarks = remarks(config, self.cores);
-        let most = self.ranges.map_or(0, |ranges| ranges.actors.high * ranges.environments.high);
+        let config = &self.beginning.config;
+        let mut remarks = remarks(config, self.beginning.usable_cores);
+        let most = self.beginning.ranges.map_or(0, |ranges| ranges.actors.high * ranges.environments.high);
         if most > config.actor.count * config.actor.environments {
             let told = fragments_that_wait(config, most, "adaptation.most_environments or adaptation.most_actors");
             remarks.extend(told.map(|told| format!("at the upper ends of its ranges, {told}")));
@@ -226,10 +221,10 @@ impl Plan {
     }
 
     fn warning_of_image_for_dense_layers(&self, observation: &ObservationSpace) -> Option<String> {
-        if !observation.is_image() || !self.config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
+        if !observation.is_image() || !self.beginning.config.network.convolutions.is_empty() || observation.len() < LEAST_IMAGE_BYTES {
             return None;
         }
-        let algorithm = &self.config.algorithm.name;
+        let algorithm = &self.beginning.config.algorithm.name;
         let advice = match Key::find("network.convolutions") {
             Some(key) if !key.is_known_to(algorithm) => {
                 let others: Vec<_> = key.algorithms.iter().map(|other| format!("{other:?}")).collect();
@@ -288,7 +283,7 @@ impl Plan {
 
     /// The processes that the run begins with.
     fn first_processes(&self) -> Vec<&PlannedProcess> {
-        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.first_actors;
+        let begins = |process: &&PlannedProcess| process.role != Role::Actor || process.number < self.beginning.actors;
         self.processes.iter().filter(begins).collect()
     }
 
@@ -308,7 +303,7 @@ impl Plan {
 
     /// Frames that a replay of `capacity` rows would need.
     fn frames(&self, capacity: usize) -> usize {
-        frames(&self.config, self.layout.sizes().stagers, self.stack, capacity)
+        frames(&self.beginning.config, self.layout.sizes().stagers, self.stack, capacity)
     }
 
     /// Processes of one role with the same cores, for people.
@@ -368,7 +363,8 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
 impl fmt::Display for Plan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: &dyn fmt::Display| writeln!(formatter, "{name:<11} {text}");
-        line("training", &format!("{}, seed {}, device {}", self.title, self.config.run.seed, self.config.learner.device))?;
+        let Beginning { config, ranges, usable_cores, goes_on_after, .. } = &self.beginning;
+        line("training", &format!("{}, seed {}, device {}", self.title, config.run.seed, config.learner.device))?;
         line("folder", &self.run_folder)?;
         let largest = self.layout.sections().iter().filter(|section| section.length_bytes >= self.layout.total_bytes() / 100);
         let parts: Vec<String> =
@@ -376,10 +372,13 @@ impl fmt::Display for Plan {
         line("segment", &format!("{} ({})", BinaryBytes(self.layout.total_bytes() as u64), parts.join(", ")))?;
         let processes = self.first_processes();
         let named: Vec<String> = processes.chunk_by(|one, next| one.is_like(next)).map(|alike| self.name(alike)).collect();
-        line("processes", &format!("{} on {}: {}", processes.len(), counted(self.cores, "core"), named.join(", ")))?;
+        line("processes", &format!("{} on {}: {}", processes.len(), counted(*usable_cores, "core"), named.join(", ")))?;
         line("cores", &self.placed)?;
-        if let Some(ranges) = &self.ranges {
-            let (over, freeze_after) = (self.goes_on_after.unwrap_or(0.0), self.config.adaptation.freeze_after);
+        if let Some(updates) = &self.updates {
+            line("updates", updates)?;
+        }
+        if let Some(ranges) = ranges {
+            let (over, freeze_after) = (goes_on_after.unwrap_or(0.0), config.adaptation.freeze_after);
             if over < freeze_after {
                 line("fits itself", ranges)?;
             } else {
@@ -425,7 +424,7 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         (config.learner.count, config.learner.batch_size) = (2, 256);
         let algorithm = registry::build(&config, &environments::registry::spec("CartPole-v1").unwrap()).unwrap();
-        let beginning = Beginning { config: &config, ranges: None, actors: 1, usable_cores, goes_on_after: None };
+        let beginning = Beginning { config: config.clone(), ranges: None, actors: 1, usable_cores, goes_on_after: None };
         Plan::of_run(&config, &*algorithm, cores, &[], beginning).unwrap()
     }
 
@@ -482,7 +481,7 @@ mod tests {
         let range = |high| Range { low: 1, high };
         let ranges = Some(Ranges { actors: range(4), environments: range(32), batch_size: Range::fixed(64) });
         let said = |goes_on_after| {
-            let beginning = Beginning { config: &config, ranges, actors: 1, usable_cores: 2, goes_on_after };
+            let beginning = Beginning { config: config.clone(), ranges, actors: 1, usable_cores: 2, goes_on_after };
             Plan::of_run(&config, &*algorithm, &[0, 1], &[], beginning).unwrap().to_string()
         };
         for early in [None, Some(0.19)] {
@@ -532,7 +531,7 @@ mod tests {
         }
         plan.warn_of_images(&floats(&[4, 84, 84], 1.0), false);
         assert!(plan.warning.is_none(), "the algorithm learns from floats");
-        plan.config.network.convolutions = vec![[32, 8, 4]];
+        plan.beginning.config.network.convolutions = vec![[32, 8, 4]];
         plan.warn_of_images(&ObservationSpace::bytes(&[4, 84, 84]), true);
         assert!(plan.warning.is_none(), "convolutions are what images want, and bytes as small as they can be");
         plan.warn_of_images(&floats(&[4, 84, 84], 1.0), true);

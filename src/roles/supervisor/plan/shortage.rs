@@ -15,11 +15,13 @@ impl Plan {
         }
         // `None` if not even the smallest replay fits.
         let fitting = self.layout.sizes().largest_capacity(available, |capacity| self.frames(capacity));
-        match (self.config.rows(), fitting) {
-            (Rows::Transitions, _) if self.goes_on_after.is_some() => {
+        match (self.beginning.config.rows(), fitting) {
+            (Rows::Transitions, _) if self.beginning.goes_on_after.is_some() => {
                 self.beside_what_stays(available, "replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
             }
-            (Rows::Fragments, None) if self.goes_on_after.is_some() => self.beside_what_stays(available, "fragments.length_steps", &[]),
+            (Rows::Fragments, None) if self.beginning.goes_on_after.is_some() => {
+                self.beside_what_stays(available, "fragments.length_steps", &[])
+            }
             (_, None) => self.beside_the_replay(),
             (Rows::Transitions, Some(most)) => self.fewer_transitions(most),
             (Rows::Fragments, Some(most)) => self.fewer_fragments(most),
@@ -28,9 +30,9 @@ impl Plan {
 
     /// Advice to lower the capacity to `most` transitions, and with it whatever asks for more than that.
     fn fewer_transitions(&self, most: usize) -> String {
-        let config = &self.config;
+        let config = &self.beginning.config;
         let mut advice = lower("replay.capacity", self.layout.sizes().capacity, most);
-        let largest_batch = config.adaptation.largest_batch.filter(|_| self.ranges.is_some()).unwrap_or(0);
+        let largest_batch = config.adaptation.largest_batch.filter(|_| self.beginning.ranges.is_some()).unwrap_or(0);
         let wanted = [
             ("replay.min_size", config.replay.min_size),
             ("learner.batch_size", config.learner.batch_size),
@@ -52,7 +54,7 @@ impl Plan {
     /// Advice to have `most` fragments. If those are too few for a batch and for what the actors complete at once:
     /// to lower these.
     fn fewer_fragments(&self, most: usize) -> String {
-        let config = &self.config;
+        let config = &self.beginning.config;
         let capacity = self.layout.sizes().capacity;
         let (key, others, least) = match config.retained_fragments() {
             0 => ("fragments.capacity", 0, config.least_fragments()),
@@ -62,7 +64,7 @@ impl Plan {
         if config.learns_from_old_policies() && most >= others + least {
             return lower(key, capacity - others, most - others);
         }
-        let length = if self.goes_on_after.is_some() { "" } else { "fragments.length_steps, " };
+        let length = if self.beginning.goes_on_after.is_some() { "" } else { "fragments.length_steps, " };
         format!("lower learner.batch_size, {length}{} or actor.attach_slots", self.keys_of_actors())
     }
 
@@ -96,7 +98,7 @@ impl Plan {
         let networks = self.keys_of_networks();
         let remedy = match largest {
             Region::Pictures => "set visualizer.enabled=false".to_owned(),
-            Region::Staging if self.config.rows() == Rows::Fragments => {
+            Region::Staging if self.beginning.config.rows() == Rows::Fragments => {
                 format!("lower {actors}, actor.attach_slots or fragments.length_steps")
             }
             Region::Staging => format!("lower {}", self.keys_of_flushes()),
@@ -111,12 +113,16 @@ impl Plan {
 
     /// The keys by which there are fewer actors at most, however many environments each of them has.
     pub(super) fn keys_of_processes(&self) -> &'static str {
-        if self.ranges.is_some() { "adaptation.most_actors (and where a run begins with as many, actor.count)" } else { "actor.count" }
+        if self.beginning.ranges.is_some() {
+            "adaptation.most_actors (and where a run begins with as many, actor.count)"
+        } else {
+            "actor.count"
+        }
     }
 
     /// The keys by which there are fewer actors and environments at most.
     fn keys_of_actors(&self) -> &'static str {
-        if self.ranges.is_some() {
+        if self.beginning.ranges.is_some() {
             "adaptation.most_actors, adaptation.most_environments (and where a run begins with as many, actor.count, actor.environments)"
         } else {
             "actor.count, actor.environments"
@@ -130,7 +136,7 @@ impl Plan {
 
     /// The keys that the number of parameters follows from.
     fn keys_of_networks(&self) -> String {
-        let auto_encoder = &self.config.auto_encoder;
+        let auto_encoder = &self.beginning.config.auto_encoder;
         let latent = (auto_encoder.coefficient > 0.0).then(|| format!(" or auto_encoder.latent from {}", auto_encoder.latent));
         format!("network.hidden{}", latent.unwrap_or_default())
     }
@@ -168,7 +174,8 @@ mod tests {
     }
 
     fn plan_of_a_run_that_goes_on(config: &Config, environment: &EnvironmentSpec) -> Plan {
-        let beginning = Beginning { config, ranges: None, actors: config.actor.count, usable_cores: 2, goes_on_after: Some(0.0) };
+        let beginning =
+            Beginning { config: config.clone(), ranges: None, actors: config.actor.count, usable_cores: 2, goes_on_after: Some(0.0) };
         Plan::of_run(config, &*registry::build(config, environment).unwrap(), &[0, 1], &[], beginning).unwrap()
     }
 
@@ -177,7 +184,7 @@ mod tests {
         let ends = [largest.actor.count, largest.actor.environments, largest.learner.batch_size];
         let [actors, environments, batch_size] = ends.map(|high| Range { low: 1, high });
         let ranges = Some(Ranges { actors, environments, batch_size });
-        let beginning = Beginning { config: first, ranges, actors: first.actor.count, usable_cores: 2, goes_on_after: None };
+        let beginning = Beginning { config: first.clone(), ranges, actors: first.actor.count, usable_cores: 2, goes_on_after: None };
         Plan::of_run(largest, &*registry::build(largest, &cartpole()).unwrap(), &[0, 1], &[], beginning).unwrap()
     }
 

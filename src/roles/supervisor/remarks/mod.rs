@@ -1,6 +1,6 @@
 //! What a plan says of a configuration that can run and is hardly meant so: more processes than pay, fragments that
-//! wait, targets that hardly follow, keys of priorities that nobody draws by, a run that ends before it learns, or that
-//! is to go on and writes nothing to go on from.
+//! wait, targets that hardly follow, keys of priorities that nobody draws by, noise that differs between environments
+//! where there is one, a run that ends before it learns, or that is to go on and writes nothing to go on from.
 
 mod checkpoints;
 mod fragments;
@@ -25,6 +25,7 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
         slow_target(config),
         no_update(config).or_else(|| unused_updates(config)),
         no_checkpoint(config),
+        spread_over_one_environment(config),
     ];
     let of_processes = if config.is_synchronous() {
         [None, None, None]
@@ -32,6 +33,16 @@ pub(super) fn remarks(config: &Config, cores: usize) -> Vec<String> {
         [learners_in_turns(config, cores), small_shares(config), actors_in_turns(config, cores)]
     };
     of_all_runs.into_iter().chain(of_processes).flatten().collect()
+}
+
+/// The spread leaves the noise of the first environment as it is. Where that is the only one, only actors that somebody
+/// attaches have others.
+fn spread_over_one_environment(config: &Config) -> Option<String> {
+    let is_alone = config.most_actors() * config.most_environments() == 1;
+    (config.algorithm.exploration_noise_spread != 1.0 && is_alone).then(|| {
+        "algorithm.exploration_noise_spread has no effect in the only environment; set actor.environments or actor.count to more than 1"
+            .to_owned()
+    })
 }
 
 /// An environment of which no time limit is known may have an episode that never ends, and whoever evaluates in it waits.
@@ -74,6 +85,28 @@ mod tests {
             config.checkpoint.synchronous_interval_steps = Some(10_000);
         });
         assert_eq!(one_process, "", "whatever the keys say of learners");
+    }
+
+    #[test]
+    fn a_spread_of_noise_is_named_where_there_is_one_environment_and_will_be_no_other() {
+        let with_spread = |change: fn(&mut Config)| {
+            about(|config| {
+                (config.algorithm.name, config.algorithm.exploration_noise_spread) = ("td3".into(), 4.0);
+                config.actor.environments = 1;
+                change(config);
+            })
+        };
+        let alone = "algorithm.exploration_noise_spread has no effect in the only environment; \
+                     set actor.environments or actor.count to more than 1";
+        assert_eq!(with_spread(|_| {}), alone);
+        for changed in [
+            with_spread(|config| config.algorithm.exploration_noise_spread = 1.0),
+            with_spread(|config| config.actor.environments = 2),
+            with_spread(|config| config.actor.count = 2),
+            with_spread(|config| (config.adaptation.enabled, config.adaptation.most_environments) = (true, Some(4))),
+        ] {
+            assert_eq!(changed, "");
+        }
     }
 
     #[test]
