@@ -104,7 +104,10 @@ fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
 fn an_environment_that_crashes_rarely_ends_the_run_only_by_the_limit_of_restarts() {
     // Each actor finishes ten episodes and more before it crashes.
     let closing = failure_of(start_faulty("exit at once", r#", "after": 250"#, &["machine.max_restarts=4"]));
-    assert!(closing.contains("exited with code 7 (5 times; machine.max_restarts is 4: mend the cause, or raise it)"), "{closing}");
+    assert!(
+        closing.contains("exited with code 7 (5 times within a day; machine.max_restarts is 4: mend the cause, or raise it)"),
+        "{closing}"
+    );
 }
 
 #[test]
