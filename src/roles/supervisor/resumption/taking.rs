@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::ResumeError;
 use super::adoption::KeptRun;
+use crate::rendezvous::Registry;
+use crate::run_name::announced;
 use crate::segment::keeping::Wanted;
 use crate::telemetry::RunFolder;
 
@@ -100,9 +102,11 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
         };
         wait.rest(folder, what)?;
     }
-    // If the file system has no locks, only its process says whether the run is under way.
+    // If the file system has no locks, only its process says whether the run is under way. Where it has, somebody may have removed the
+    // file that the run had locked, or this is a copy of its folder.
     let record = folder.record()?;
-    if !folder.is_locked() && record.is_under_way() {
+    let is_announced = || Registry::existing().is_some_and(|registry| announced(&registry, folder, &record).is_some());
+    if record.is_under_way() && (!folder.is_locked() || is_announced()) {
         return Err(ResumeError::running(folder, &record));
     }
     Ok(())
