@@ -122,6 +122,20 @@ fn what_an_environment_prints_does_not_mix_with_the_answer() {
 }
 
 #[test]
+fn an_environment_that_prints_where_nobody_reads_any_more_is_stepped_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = faulty("talk", "", &["run.stop_env_steps=1000"]);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut command = programs::command(folder.path(), &[SMALL, &settings[..]].concat());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    drop(reader);
+    let mut run = Supervised::spawn(command, folder);
+    run.succeed();
+    assert_eq!(number(&run.metrics().pop().unwrap(), "restarts"), 0, "{}", run.log());
+}
+
+#[test]
 fn an_environment_that_changes_the_current_folder_takes_neither_weights_nor_videos_there() {
     let folder = tempfile::tempdir().unwrap();
     let python_path = format!("environment.python_path={}", python::folder().display());
