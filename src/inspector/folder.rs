@@ -30,6 +30,8 @@ pub struct FolderReport {
     pub ended: Option<(String, String)>,
     /// Whether the supervisor lives, as far as this process can see.
     pub supervisor_lives: bool,
+    /// The machine of the supervisor, if that is another one.
+    pub elsewhere: Option<String>,
     /// Last line of `metrics.jsonl`.
     pub metrics: Option<Value>,
     /// Work per second of training. What cores did is of all training if the run noted its end, else of the moment of
@@ -66,6 +68,7 @@ impl FolderReport {
             name: printable(&record.name),
             started: record.started.to_string(),
             supervisor_lives: !record.has_lost_its_supervisor(),
+            elsewhere: record.elsewhere().map(printable),
             ended: record.finished.map(|end| (end.at.to_string(), printable(end.headline()))),
             metrics,
             rates,
@@ -120,10 +123,12 @@ impl fmt::Display for FolderReport {
         let state = match &self.ended {
             Some((at, reason)) => format!("ended at {at}: {reason}"),
             None => {
-                let why = if self.supervisor_lives {
-                    "lives: the run is just beginning, or another user's, or has another XDG_RUNTIME_DIR, or this is a copy of its folder"
-                } else {
-                    "is gone: it was killed, or runs in another container or on another machine"
+                let why = match &self.elsewhere {
+                    Some(machine) => format!("was started on {machine}: it runs there, or was killed"),
+                    None if self.supervisor_lives => "lives: the run is just beginning, or another user's, or has another \
+                         XDG_RUNTIME_DIR, or this is a copy of its folder"
+                        .into(),
+                    None => "is gone: it was killed, or runs in another container".into(),
                 };
                 format!("its supervisor noted no end, and {why}")
             }
@@ -194,6 +199,25 @@ mod tests {
         let training = "3,200 samples learned from per second, 1.50 cores used, 9.4 % of what they could compute, machine 88 % busy";
         assert!(told().contains(&format!("speed       {training}, {gpu}")), "{}", told());
         assert!(told().contains("progress    5,000 (500/s) env steps, 500 (50/s) updates, after 12.0 s\n"), "{}", told());
+    }
+
+    #[test]
+    fn a_run_of_another_machine_is_told_of_with_the_name_of_that() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), "test", "").unwrap();
+        let mut record = folder.record().unwrap();
+        (record.machine, record.boot) = ("node07".into(), Some("its own".into()));
+        std::fs::write(folder.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
+        let told = FolderReport::read(folder.path()).unwrap().to_string();
+        assert!(told.contains("its supervisor noted no end, and was started on node07: it runs there, or was killed"), "{told}");
+        // As one of a version that did not note it.
+        let mut known = serde_json::to_value(record).unwrap();
+        for key in ["machine", "boot"] {
+            known.as_object_mut().unwrap().remove(key).unwrap();
+        }
+        std::fs::write(folder.record_path(), known.to_string()).unwrap();
+        let told = FolderReport::read(folder.path()).unwrap().to_string();
+        assert!(told.contains("its supervisor noted no end, and lives"), "{told}");
     }
 
     #[test]

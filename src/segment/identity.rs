@@ -104,11 +104,13 @@ pub fn replay_name_prefix() -> String {
     format!("{REPLAY_NAMES}{}-", nix::unistd::getuid())
 }
 
+/// The kernel's name for this boot of the machine; `None` if it cannot be read.
+pub fn boot_name() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned())
+}
+
 fn boot_id() -> u128 {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .ok()
-        .and_then(|text| uuid::Uuid::parse_str(text.trim()).ok())
-        .map_or(UNKNOWN_BOOT, |id| id.as_u128())
+    boot_name().and_then(|name| uuid::Uuid::parse_str(&name).ok()).map_or(UNKNOWN_BOOT, |id| id.as_u128())
 }
 
 /// The PID namespace of this process, if `/proc` shows its processes. A `/proc` that was mounted in another namespace

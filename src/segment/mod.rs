@@ -53,7 +53,7 @@ mod named_process; // a process in one word
 pub use description::{Description, MetricDescription};
 pub use error::SegmentError;
 pub use header::ABI_VERSION;
-pub use identity::{Identity, replay_name_prefix, segment_name_prefix};
+pub use identity::{Identity, boot_name, replay_name_prefix, segment_name_prefix};
 pub use layout::{Layout, LayoutError, Region, SegmentSizes};
 pub use named_process::NamedProcess;
 pub use private::PrivateWords;

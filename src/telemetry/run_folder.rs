@@ -6,7 +6,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -136,6 +136,17 @@ impl RunFolder {
     /// As [`Self::take`], and of [`Self::record`].
     pub fn take_deserted(&mut self) -> Result<bool, TelemetryError> {
         Ok(self.take()? && (self.is_locked() || !self.record()?.has_members()))
+    }
+
+    /// Locks the folder anew if somebody has removed the file that was locked, as those do who clear away what is old: others could lock
+    /// another one. Returns whether that was so; `false` as well if others have been first.
+    pub fn take_anew(&mut self) -> bool {
+        self.has_lost_its_lock() && self.take().unwrap_or(false) && !self.has_lost_its_lock()
+    }
+
+    /// Whether the file that was locked has no name any more.
+    fn has_lost_its_lock(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.metadata().is_ok_and(|facts| facts.nlink() == 0))
     }
 
     /// Whether this process has locked the folder; `false` if its file system has no locks.

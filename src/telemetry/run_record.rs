@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use jiff::Timestamp;
+use nix::sys::utsname::uname;
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::bounded_file::read_bytes;
 use crate::machine::cores;
 use crate::machine::software::VERSION;
 use crate::segment::pidfd::{has_exited, start_time};
-use crate::segment::{Segment, object, segment_name_prefix};
+use crate::segment::{Segment, boot_name, object, segment_name_prefix};
 
 /// Largest record that is read.
 const LIMIT_BYTES: u64 = 16 << 20;
@@ -35,6 +36,12 @@ pub struct RunRecord {
     /// When the supervisor started, in clock ticks since the machine did: another process may have its id by now. 0
     /// if it is not known.
     pub supervisor_start_ticks: u64,
+    /// Name of the supervisor's machine.
+    #[serde(default)]
+    pub machine: String,
+    /// The kernel's name for the boot of that machine, in which alone process ids and start ticks mean anything; `None` if it is not known.
+    #[serde(default)]
+    pub boot: Option<String>,
     /// Start, UTC.
     pub started: Timestamp,
     /// Program and arguments.
@@ -70,9 +77,18 @@ impl Finished {
 }
 
 impl RunRecord {
-    /// Whether the supervisor has exited.
+    /// Whether the supervisor has exited, as far as this process can see: it is none of this boot of this machine.
     pub fn has_lost_its_supervisor(&self) -> bool {
-        has_exited(self.supervisor_pid, self.supervisor_start_ticks)
+        self.is_of_another_boot() || has_exited(self.supervisor_pid, self.supervisor_start_ticks)
+    }
+
+    /// The machine of the supervisor, if that is another one: whether the supervisor lives is seen there alone.
+    pub fn elsewhere(&self) -> Option<&str> {
+        (self.is_of_another_boot() && self.machine != machine_name()).then_some(self.machine.as_str())
+    }
+
+    fn is_of_another_boot(&self) -> bool {
+        self.boot.is_some() && boot_name().is_some_and(|boot| self.boot != Some(boot))
     }
 
     /// Whether the run goes on, as far as this process can see: it noted no end, and its supervisor has not exited.
@@ -121,6 +137,8 @@ impl RunRecord {
             version: VERSION.into(),
             supervisor_pid: std::process::id(),
             supervisor_start_ticks: start_time(std::process::id()).unwrap_or(0),
+            machine: machine_name(),
+            boot: boot_name(),
             started,
             command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             working_directory: std::env::current_dir().unwrap_or_default().display().to_string(),
@@ -130,6 +148,11 @@ impl RunRecord {
             finished: None,
         }
     }
+}
+
+/// Name of this machine in its network; empty if the system does not tell.
+pub(super) fn machine_name() -> String {
+    uname().map(|names| names.nodename().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Number of cores that are online: those whose busy time the kernel reports; `None` if the system does not tell.

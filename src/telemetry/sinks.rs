@@ -123,6 +123,11 @@ impl Sinks {
         self.folder = folder;
     }
 
+    /// Locks the run folder anew, as [`RunFolder::take_anew`] does.
+    pub fn take_folder_anew(&mut self) -> bool {
+        self.folder.take_anew()
+    }
+
     /// Shows a moment, and writes it down if the metrics interval has passed.
     pub fn record(&mut self, snapshot: &Snapshot) {
         self.judged.record(snapshot);

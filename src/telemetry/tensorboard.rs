@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::event_file::{EventFile, unix_seconds};
 use super::hyper_parameters::{PLUGIN, PluginData, TAG};
+use super::run_record::machine_name;
 use super::{Evaluation, EvaluationKind, Snapshot, TelemetryError};
 
 /// How the names of event files begin.
@@ -52,7 +53,7 @@ impl TensorBoard {
 
 /// The path of an event file in `folder`, with the usual name: the time, the host and the process.
 pub fn event_file_path(folder: &Path, unix_seconds: i64) -> PathBuf {
-    let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().replace('/', "_")).unwrap_or_default();
+    let host = machine_name().replace('/', "_");
     folder.join(format!("{PREFIX}{unix_seconds:010}.{host}.{}.0", std::process::id()))
 }
 

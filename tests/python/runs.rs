@@ -104,7 +104,10 @@ fn an_environment_that_keeps_raising_ends_the_run_with_its_traceback() {
 fn an_environment_that_crashes_rarely_ends_the_run_only_by_the_limit_of_restarts() {
     // Each actor finishes ten episodes and more before it crashes.
     let closing = failure_of(start_faulty("exit at once", r#", "after": 250"#, &["machine.max_restarts=4"]));
-    assert!(closing.contains("exited with code 7 (5 times; machine.max_restarts is 4: mend the cause, or raise it)"), "{closing}");
+    assert!(
+        closing.contains("exited with code 7 (5 times within a day; machine.max_restarts is 4: mend the cause, or raise it)"),
+        "{closing}"
+    );
 }
 
 #[test]
@@ -116,6 +119,20 @@ fn what_an_environment_prints_does_not_mix_with_the_answer() {
     assert!(said(&output).contains("a new episode"), "{}", said(&output));
     let answer: Value = serde_json::from_str(&told(&output)).unwrap();
     assert_eq!(answer["returns"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn an_environment_that_prints_where_nobody_reads_any_more_is_stepped_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = faulty("talk", "", &["run.stop_env_steps=1000"]);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut command = programs::command(folder.path(), &[SMALL, &settings[..]].concat());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    drop(reader);
+    let mut run = Supervised::spawn(command, folder);
+    run.succeed();
+    assert_eq!(number(&run.metrics().pop().unwrap(), "restarts"), 0, "{}", run.log());
 }
 
 #[test]

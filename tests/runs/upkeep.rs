@@ -55,6 +55,25 @@ fn a_run_that_somebody_has_removed_from_the_registry_is_announced_again() {
 }
 
 #[test]
+fn a_run_whose_lock_was_cleared_away_keeps_others_out_and_has_it_again() {
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for_updates(0);
+    let lock = run.run_folder().canonicalize().unwrap().join(".lock");
+    std::fs::remove_file(&lock).unwrap();
+    let refused = run.resume_elsewhere();
+    assert!(refused.contains("is under way"), "{refused}");
+    run.wait_for_log("somebody had removed .lock");
+    // It goes on having what the supervisor has locked when that is killed.
+    let has_lock = |pid: &u32| {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        files.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == lock))
+    };
+    run.look_for("a sentinel that has it", |run| sentinels(run).iter().any(has_lock).then_some(()));
+    assert!(run.resume_elsewhere().contains("is under way"));
+    run.end_by(Signal::SIGINT);
+}
+
+#[test]
 fn a_run_whose_folder_was_moved_leaves_all_that_it_learned_where_that_is_now() {
     let mut run = start(&["checkpoint.interval_s=1", "evaluator.interval_ms=50"]);
     run.wait_for("a confirmation", |line| line["best_eval_return"].is_number());

@@ -206,6 +206,21 @@ fn a_run_that_goes_on_has_a_folder_for_its_weights_even_if_it_was_copied_without
 }
 
 #[test]
+fn a_lock_whose_file_was_removed_is_taken_anew_unless_others_were_first() {
+    let root = tempdir().unwrap();
+    let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let lock = folder.path().join(".lock");
+    let mut other = RunFolder::open(folder.path()).unwrap();
+    assert!(!folder.take_anew() && !other.take().unwrap(), "the file is there");
+    fs::remove_file(&lock).unwrap();
+    assert!(other.take().unwrap() && !folder.take_anew());
+    other.give_back();
+    assert!(folder.take_anew() && !other.take().unwrap());
+    fs::remove_dir_all(folder.path()).unwrap();
+    assert!(!folder.take_anew(), "there is no folder");
+}
+
+#[test]
 fn charts_of_a_run_that_goes_on_follow_those_before_whatever_the_clock_says() {
     let root = tempdir().unwrap();
     let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();

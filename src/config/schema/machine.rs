@@ -13,9 +13,9 @@ table! {
         torch_threads: usize = 1, whole(1, 256), "threads";
         /// Ask the kernel for huge pages under the segment.
         huge_pages: bool = true, Limits::Any, "";
-        /// Restarts granted to one process before the run is given up, or goes on without its visualizer. Restarts
-        /// of actors and learners while a setting is on trial are not counted. If the trainer of a run with
-        /// `actor.count = 0` dies, the run ends.
+        /// Restarts granted to one process within a day before the run is given up, or goes on without its
+        /// visualizer. Restarts of actors and learners while a setting is on trial are not counted. If the trainer of
+        /// a run with `actor.count = 0` dies, the run ends.
         max_restarts: u32 = 10, whole(0, 1_000_000), "restarts";
         /// Time without a heartbeat after which a process counts as hung and is replaced. A run in which nothing
         /// advances for as long although all processes have heartbeats is reported.

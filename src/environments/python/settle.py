@@ -1,6 +1,8 @@
 """Makes the embedded interpreter act as the one that the run chose, with its packages, its name and its prefix."""
 
+import contextlib
 import faulthandler
+import io
 import os
 import signal
 import site
@@ -43,11 +45,25 @@ def settle(executable, prefix, package_folders, stack_descriptor):
         # Signal handlers write the stack to the descriptor, so that hangs and crashes in native code are reported as well.
         faulthandler.enable(file=stack_descriptor, all_threads=False)
         faulthandler.register(signal.SIGUSR1, file=stack_descriptor, all_threads=False, chain=False)
+        # Training goes on without an audience: the terminal or the pipe may be gone, or the disk full.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.write, stream.flush = passing_over_failures(stream.write), passing_over_failures(stream.flush)
     end_forks_with_this_process()
 
 
 def leave_to_the_supervisor(number, frame):
     """Does nothing."""
+
+
+def passing_over_failures(method):
+    """`method` of a stream, which does nothing where the system refuses it."""
+
+    def call(*arguments):
+        with contextlib.suppress(OSError):
+            return method(*arguments)
+
+    return call
 
 
 def end_forks_with_this_process():

@@ -24,6 +24,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 const START_PAUSE: Duration = Duration::from_secs(1);
 /// If a process lived this long, its failure counts as one for a new reason.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
+/// For how long a death counts against `machine.max_restarts`.
+const A_DAY: Duration = Duration::from_hours(24);
 /// Updates of a learner, or steps of each environment of an actor, that lie beyond a start: a process that has come so
 /// far can work, so that its failure counts as one for a new reason as well.
 const PROGRESS_FROM: u64 = 200;
@@ -36,8 +38,8 @@ pub(super) struct Watched {
     pub(super) living: Option<Living>,
     /// How often it was replaced.
     pub(super) restarts: u32,
-    /// Restarts caused by a setting on trial; not counted against `machine.max_restarts`.
-    pub(super) excused: u32,
+    /// The deaths of the last day that count against `machine.max_restarts`.
+    counted: Vec<Instant>,
     /// The suspicion that it hangs.
     pub(super) hang: Option<Hang>,
     /// Time that does not count as silence of the process.
@@ -89,7 +91,7 @@ impl Watched {
             planned,
             living: None,
             restarts: 0,
-            excused: 0,
+            counted: Vec::new(),
             hang: None,
             unwatched: Unwatched::default(),
             dismissed: None,
@@ -154,6 +156,15 @@ impl Watched {
         self.restarts += 1;
         self.restart_at = Some(Instant::now() + wait);
         wait
+    }
+
+    /// Note that the process has died, which counts unless it `is_excused`. Returns how many of its deaths count within a day.
+    pub(super) fn count_death(&mut self, now: Instant, is_excused: bool) -> usize {
+        self.counted.retain(|&death| now.duration_since(death) < A_DAY);
+        if !is_excused {
+            self.counted.push(now);
+        }
+        self.counted.len()
     }
 
     /// The `details` of a death, or a note that they are the same as those of the death before: a traceback is read
@@ -339,7 +350,19 @@ mod tests {
             (watched.failures_in_a_row(), wait_s)
         });
         assert_eq!(failures, [(1, 0), (2, 1), (1, 0), (1, 0), (2, 1)]);
-        assert_eq!(watched.restarts, 5, "machine.max_restarts counts all of them");
+        assert_eq!(watched.restarts, 5);
+    }
+
+    #[test]
+    fn a_death_counts_for_a_day_unless_it_is_excused() {
+        let began = Instant::now();
+        let counted = |deaths: &[(u64, bool)]| {
+            let mut watched = actor();
+            let count = |&(hour, is_excused)| watched.count_death(began + Duration::from_hours(hour), is_excused);
+            deaths.iter().map(count).collect::<Vec<_>>()
+        };
+        assert_eq!(counted(&[(0, false), (1, false), (1, true), (23, false)]), [1, 2, 2, 3]);
+        assert_eq!(counted(&[(0, false), (24, false), (48, false), (71, false)]), [1, 1, 1, 2]);
     }
 
     #[test]

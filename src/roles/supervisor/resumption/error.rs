@@ -33,6 +33,17 @@ pub enum ResumeError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The folder is in use on another machine.
+    #[error(
+        "the run in {} is under way on {machine}, or has left its folder locked there: end there what is left of it (`fuser` names it)",
+        folder.display()
+    )]
+    Elsewhere {
+        /// Folder of the run.
+        folder: PathBuf,
+        /// The machine on which it was started.
+        machine: String,
+    },
     /// A checkpoint of something else was named.
     #[error("the checkpoint {} is not one of the run in {}; name one in its folder `checkpoints`", path.display(), folder.display())]
     OfAnotherRun {

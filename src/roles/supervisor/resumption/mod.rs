@@ -138,6 +138,10 @@ impl Resumption {
                 ));
                 return Ok(None);
             }
+            Err(ResumeError::Elsewhere { folder, machine }) => {
+                say(&format!("{} is in use on {machine}, so this is a new run beside it", folder.display()));
+                return Ok(None);
+            }
             Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => {
                 return begin_anew(&folder.record()?, "");
             }

@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use super::ResumeError;
 use super::adoption::KeptRun;
+use crate::rendezvous::Registry;
+use crate::run_name::announced;
 use crate::segment::keeping::Wanted;
-use crate::telemetry::RunFolder;
+use crate::telemetry::{RunFolder, RunRecord};
 
 /// How long the sentinel of a killed supervisor may take to write what was there.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Time between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(5);
+/// The same for a run of another machine: a server that both have their files from answers each look.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// The wait for others to leave the folder of a run.
 struct Wait<'a> {
@@ -29,15 +33,22 @@ impl<'a> Wait<'a> {
         Instant::now() >= self.deadline
     }
 
-    /// Wait for a moment. `what` is waited for is said the first time.
-    fn rest(&mut self, folder: &RunFolder, what: &str) -> Result<(), ResumeError> {
+    /// Wait for a moment. `what` is waited for is said the first time, unless `record` is of a run of another machine.
+    fn rest(&mut self, folder: &RunFolder, record: &RunRecord, what: &str) -> Result<(), ResumeError> {
+        let elsewhere = record.elsewhere();
         if self.is_over() {
-            return Err(ResumeError::Taken { folder: folder.path().into() });
+            return Err(match elsewhere {
+                Some(machine) => ResumeError::Elsewhere { folder: folder.path().into(), machine: machine.into() },
+                None => ResumeError::Taken { folder: folder.path().into() },
+            });
         }
         if !std::mem::replace(&mut self.has_said, true) {
-            (self.say)(what);
+            match elsewhere {
+                Some(machine) => (self.say)(&format!("it was started on {machine}: waiting for it, or its lock, to be gone there")),
+                None => (self.say)(what),
+            }
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(if elsewhere.is_some() { LONG_PAUSE } else { PAUSE });
         Ok(())
     }
 }
@@ -59,7 +70,7 @@ pub(super) fn wait_for_keeper(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Res
             // A keeper may have come between the look and the lock.
             return KeptRun::of(folder)?.ok_or_else(|| ResumeError::not_kept(folder, &record));
         }
-        wait.rest(folder, "its supervisor was killed: waiting for everybody to leave")?;
+        wait.rest(folder, &record, "its supervisor was killed: waiting for everybody to leave")?;
     }
 }
 
@@ -98,11 +109,13 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
             None if is_orphaned => "its supervisor was killed: waiting for what was there to be on the disk",
             None => "it is about to end: waiting for what it has learned to be on the disk",
         };
-        wait.rest(folder, what)?;
+        wait.rest(folder, &record, what)?;
     }
-    // If the file system has no locks, only its process says whether the run is under way.
+    // If the file system has no locks, only its process says whether the run is under way. Where it has, somebody may have removed the
+    // file that the run had locked, or this is a copy of its folder.
     let record = folder.record()?;
-    if !folder.is_locked() && record.is_under_way() {
+    let is_announced = || Registry::existing().is_some_and(|registry| announced(&registry, folder, &record).is_some());
+    if record.is_under_way() && (!folder.is_locked() || is_announced()) {
         return Err(ResumeError::running(folder, &record));
     }
     Ok(())
@@ -110,10 +123,27 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use jiff::Timestamp;
 
     use super::*;
     use crate::telemetry::Finished;
+
+    #[test]
+    fn a_run_that_locks_its_folder_on_another_machine_is_not_said_to_have_been_killed() {
+        let place = tempfile::tempdir().unwrap();
+        let running = RunFolder::create(place.path(), "elsewhere", "").unwrap();
+        let record = RunRecord { machine: "node07".into(), boot: Some("its own".into()), ..running.record().unwrap() };
+        std::fs::write(running.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
+        let said = RefCell::new(Vec::new());
+        let ends_when_waited_for = |what: &str| {
+            said.borrow_mut().push(what.to_owned());
+            running.give_back();
+        };
+        take(&mut RunFolder::open(running.path()).unwrap(), &ends_when_waited_for).unwrap();
+        assert_eq!(said.into_inner(), ["it was started on node07: waiting for it, or its lock, to be gone there"]);
+    }
 
     #[test]
     fn whoever_adopts_a_run_that_has_ended_is_offered_no_command_that_may_be_refused() {

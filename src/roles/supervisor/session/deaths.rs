@@ -152,7 +152,6 @@ impl Session {
         if self.fitting.as_ref().is_some_and(|fitting| exit.planned.number < fitting.home().actors) {
             self.segment.processes().slot(exit.planned.slot).count_restarts(1);
             self.watched[index].restarts += 1;
-            self.watched[index].excused += 1;
         }
         self.sinks.event(&with_details(format!("{} {} (after {})", exit.who, exit.how, exit.work), &exit.details));
     }
@@ -168,10 +167,9 @@ impl Session {
         let is_excused = self.is_on_trial() && planned.role.is_fitted();
         let watched = &mut self.watched[index];
         let wait = watched.schedule_restart(exit.is_own_fault);
-        watched.excused += u32::from(is_excused);
+        let times = watched.count_death(Instant::now(), is_excused);
         let limit = self.prepared.loaded.config.machine.max_restarts;
         let failures = if is_of_trial { 0 } else { watched.failures_in_a_row() };
-        let times = watched.restarts - watched.excused;
         // The trainer of a synchronous run dies once.
         let often = match planned.role {
             Role::Synchronous => Some(String::new()),
@@ -311,9 +309,9 @@ impl Session {
     }
 }
 
-/// Why a process is replaced no more that has failed by itself `failures` times in a row, and died `times` in all;
+/// Why a process is replaced no more that has failed by itself `failures` times in a row, and died `times` within a day;
 /// `None` if it is replaced.
-fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
+fn too_often(failures: u32, times: usize, limit: u32) -> Option<String> {
     if failures >= HOPELESS_FAILURES {
         let soon_s = STABLE_AFTER.as_secs();
         return Some(format!(
@@ -321,7 +319,8 @@ fn too_often(failures: u32, times: u32, limit: u32) -> Option<String> {
              cause, since a larger machine.max_restarts changes nothing"
         ));
     }
-    (times > limit).then(|| format!("{}; machine.max_restarts is {limit}: mend the cause, or raise it", counted(times as usize, "time")))
+    let often = || format!("{} within a day; machine.max_restarts is {limit}: mend the cause, or raise it", counted(times, "time"));
+    (times > limit as usize).then(often)
 }
 
 #[cfg(test)]
@@ -331,9 +330,9 @@ mod tests {
     #[test]
     fn each_of_the_two_causes_of_giving_up_has_its_own_words() {
         assert_eq!(too_often(HOPELESS_FAILURES - 1, 10, 10), None);
-        assert_eq!(too_often(0, 11, 10).unwrap(), "11 times; machine.max_restarts is 10: mend the cause, or raise it");
-        assert_eq!(too_often(1, 1, 0).unwrap(), "1 time; machine.max_restarts is 0: mend the cause, or raise it");
-        let hopeless = |limit| too_often(HOPELESS_FAILURES, HOPELESS_FAILURES, limit).unwrap();
+        assert_eq!(too_often(0, 11, 10).unwrap(), "11 times within a day; machine.max_restarts is 10: mend the cause, or raise it");
+        assert_eq!(too_often(1, 1, 0).unwrap(), "1 time within a day; machine.max_restarts is 0: mend the cause, or raise it");
+        let hopeless = |limit| too_often(HOPELESS_FAILURES, 3, limit).unwrap();
         assert!(
             hopeless(1_000).starts_with("3 times in a row by itself, each replacement after less than 60 s of work and without progress"),
             "{}",

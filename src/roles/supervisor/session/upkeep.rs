@@ -35,6 +35,18 @@ impl Upkeep {
 impl Session {
     /// Put back what is gone.
     pub(super) fn keep_up(&mut self) {
+        if Instant::now() >= self.upkeep.look_at {
+            self.upkeep.look_at = Instant::now() + LOOK_INTERVAL;
+            self.follow_folder();
+            self.lock_folder_again();
+            self.upkeep.orphans.reap(self.children());
+            if self.announcement.is_gone() {
+                match self.announce_again() {
+                    Ok(()) => self.sinks.event("somebody had removed the run from the registry: it is there again"),
+                    Err(error) => self.sinks.trouble(error.to_string(), &format!("nobody finds the run in the registry: {error}")),
+                }
+            }
+        }
         if self.sentinel.as_ref().is_some_and(Sentinel::has_ended) {
             self.sentinel = None;
             self.upkeep.sentinel_at = Instant::now() + PAUSE;
@@ -44,17 +56,6 @@ impl Session {
             self.upkeep.sentinel_at = Instant::now() + PAUSE;
             if let Err(error) = self.fork_sentinel() {
                 self.sinks.trouble(error.to_string(), &format!("the sentinel could not be started: {error}"));
-            }
-        }
-        if Instant::now() >= self.upkeep.look_at {
-            self.upkeep.look_at = Instant::now() + LOOK_INTERVAL;
-            self.follow_folder();
-            self.upkeep.orphans.reap(self.children());
-            if self.announcement.is_gone() {
-                match self.announce_again() {
-                    Ok(()) => self.sinks.event("somebody had removed the run from the registry: it is there again"),
-                    Err(error) => self.sinks.trouble(error.to_string(), &format!("nobody finds the run in the registry: {error}")),
-                }
             }
         }
     }
@@ -82,6 +83,15 @@ impl Session {
             if let Err(error) = announced {
                 self.sinks.trouble(error.to_string(), &format!("the registry names the folder in which the run began: {error}"));
             }
+        }
+    }
+
+    /// Lock the folder of the run again, if somebody has removed the file that was locked. The sentinel has that one: it goes, and the next
+    /// has what is locked now.
+    fn lock_folder_again(&mut self) {
+        if self.sinks.take_folder_anew() {
+            self.sinks.event("somebody had removed .lock from the folder of the run, which keeps others out: it is there again");
+            self.sentinel.take().into_iter().for_each(Sentinel::dismiss);
         }
     }
 
