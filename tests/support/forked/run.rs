@@ -36,11 +36,13 @@ pub struct Sizes {
     pub network_parameters: usize,
     /// Learners.
     pub learners: usize,
+    /// Values in the statistics of what was seen; 0 if nothing is normalised.
+    pub statistics_values: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { capacity: 256, fanout: 8, processes: 8, staged_transitions: 64, network_parameters: 256, learners: 3 }
+        Self { capacity: 256, fanout: 8, processes: 8, staged_transitions: 64, network_parameters: 256, learners: 3, statistics_values: 0 }
     }
 }
 
@@ -154,7 +156,7 @@ impl Drop for Run {
 
 /// The layout of a run of these sizes.
 pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
-    let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners } = sizes;
+    let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners, statistics_values } = sizes;
     Layout::new(SegmentSizes {
         processes,
         stagers: processes,
@@ -164,6 +166,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         learned_parameters: network_parameters,
         learner_state_values: 4 * network_parameters.next_multiple_of(2),
         learners,
+        statistics_values,
         ..SegmentSizes::of_rows(schema.words(), capacity)
     })
     .expect("sizes within their limits")
