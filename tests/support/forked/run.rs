@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, setrlimit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
@@ -60,6 +61,8 @@ impl Run {
     /// A run of these sizes.
     pub fn new(sizes: Sizes) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Some tests crash what they fork: no file of the size of its memory is to be left each time.
+        setrlimit(Resource::RLIMIT_CORE, 0, 0).expect("a lower limit");
         let payload = Payload::new();
         let segment = Segment::create(layout(sizes, payload.schema()), &description(payload.schema()), false).expect("a small segment");
         let watchdog = watch(segment.name());
