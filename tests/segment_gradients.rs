@@ -1,6 +1,7 @@
-//! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, whoever
-//! is killed or stopped and whenever and however far actors step meanwhile, nobody waits for the dead, what a living
-//! learner knows is not lost, and who waits for one that computes nothing sleeps.
+//! Learners in processes of their own run the real loop: they come to the same sums and parameters bit for bit, and
+//! normalise with the same statistics, whoever is killed or stopped and whenever and however far actors step meanwhile,
+//! nobody waits for the dead, what a living learner knows is not lost, and who waits for one that computes nothing
+//! sleeps.
 //!
 //! What they learn is made up (`made_up`), so that each can check every sum it is given. The test plays the supervisor.
 
@@ -15,7 +16,7 @@ mod support {
 use std::ops::Range;
 use std::time::Duration;
 
-use made_up::{MadeUp, SNAPSHOT_INTERVAL_UPDATES, Stop};
+use made_up::{MadeUp, NORMALISATION, SNAPSHOT_INTERVAL_UPDATES, Stop};
 use rand::RngExt;
 use shoal::catalogue::Catalogue;
 use shoal::config::Config;
@@ -102,14 +103,16 @@ impl<'r> Learners<'r> {
         self.run.slot(number).counters().get(Counter::Updates)
     }
 
-    /// Wait until every member has taken part in `count` more updates. Meanwhile the environment steps of the run rise, as with actors, so
-    /// that learners that look at them in the same round find different numbers.
+    /// Wait until every member has taken part in `count` more updates. Meanwhile the environment steps of the run rise, and what was seen
+    /// changes, as with actors, so that learners that look at them in the same round find different numbers.
     fn await_updates(&self, count: u64) {
         let control = self.run.segment.control();
+        let statistics = self.run.segment.statistics_board(FILLER).expect("a board where something is normalised");
         for number in View::load(control.membership()).learners() {
             let goal = self.updates_of(number) + count;
             self.family.wait_until(|| {
-                control.env_steps().fetch_add(1, Ordering::Relaxed);
+                let seen = control.env_steps().fetch_add(1, Ordering::Relaxed);
+                statistics.publish(&[&vec![seen as f32; statistics.len()]], [seen, seen, 0, 0]);
                 self.updates_of(number) >= goal
             });
         }
@@ -183,11 +186,12 @@ fn as_learner<T>(run: &Run, number: usize, made_up: MadeUp, act: impl FnOnce(&Ro
 }
 
 fn run() -> Run {
-    Run::new(Sizes { network_parameters: PARAMETERS, learners: LEARNERS, ..Sizes::default() })
+    let statistics_values = NORMALISATION.statistics_values();
+    Run::new(Sizes { network_parameters: PARAMETERS, learners: LEARNERS, statistics_values, ..Sizes::default() })
 }
 
 #[test]
-fn one_to_three_learners_come_to_the_same_sums_and_parameters_bit_for_bit() {
+fn one_to_three_learners_come_to_the_same_sums_parameters_and_scales_bit_for_bit() {
     for count in 1..=LEARNERS {
         let run = run();
         let learners = Learners::start(&run, count);

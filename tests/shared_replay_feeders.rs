@@ -17,7 +17,7 @@ use shoal::segment::processes::{PlaceInLine, ProcessSlot, SlotState};
 use shoal::segment::{Segment, system};
 use shoal::standalone::{Options, Patience, ReplayHandle};
 use shoal::sync::Ordering;
-use support::forked::{self, Run, Sizes, wait_until};
+use support::forked::{self, Run, Sizes, kill_and_reap, wait_until};
 
 const BAND: u64 = 100;
 /// How often a feeder that waits may be asked whether to wait on, every two milliseconds, before it counts as stuck.
@@ -114,9 +114,7 @@ impl Fed {
     }
 
     fn end(&mut self, slot: usize) {
-        let pid = self.feeders.remove(&slot).expect("a feeder");
-        kill(pid, Signal::SIGKILL).expect("kill");
-        waitpid(pid, None).expect("waitpid");
+        kill_and_reap(self.feeders.remove(&slot).expect("a feeder"), slot);
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nix::sys::resource::{Resource, setrlimit};
 use shoal::checkpoint::{PolicySpaces, PolicyWeights, WeightsError, WeightsEvaluation, WeightsMetadata};
 use shoal::environments::{ActionArrays, ActionSpace};
 use shoal::networks::{Head, InputScaling, InputSpec, NetworkSpec};
@@ -250,8 +251,10 @@ const DYING_SAVE: &str = "SHOAL_TEST_DYING_SAVE";
 #[test]
 fn a_process_that_dies_in_the_middle_of_a_save_leaves_the_old_file_alone() {
     if let Some(path) = std::env::var_os(DYING_SAVE) {
-        // The kernel kills the process by SIGXFSZ when its file grows beyond this.
-        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE, 1_000, 1_000).unwrap();
+        // The kernel kills the process by SIGXFSZ when its file grows beyond this. It is to leave no core file.
+        for (limited, most) in [(Resource::RLIMIT_FSIZE, 1_000), (Resource::RLIMIT_CORE, 0)] {
+            setrlimit(limited, most, most).unwrap();
+        }
         let _ = policy(2).save(Path::new(&path));
         unreachable!("the save needs more than 1,000 bytes");
     }

@@ -19,9 +19,10 @@ def replay():
     return shoal.Replay(64, FIELDS, seed=1)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def registry(monkeypatch):
-    """A registry of runs of the test's own. The paths of sockets must be short: the name of the test is not in them."""
+    """A registry of runs of each test's own: whoever runs the tests may train meanwhile. The paths of sockets must be
+    short: the name of the test is not in them."""
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder) / "shoal"

@@ -13,10 +13,9 @@ from pages.blocks import ROOT
 
 SUPERVISOR = PROGRAMS / "supervisor"
 
-pytestmark = [
-    pytest.mark.usefixtures("registry"),
-    pytest.mark.skipif(not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it"),
-]
+pytestmark = pytest.mark.skipif(
+    not SUPERVISOR.exists(), reason=f"no supervisor in {SUPERVISOR}; `cargo build` makes it"
+)
 
 # In a process of its own, whose registry of runs is that of the test.
 GUEST = """

@@ -13,8 +13,10 @@ from command_line import ENVIRONMENT, WATCHDOG_S, command, processes_in, run, wa
 
 from shoal import _command
 
-#: Neither the return of an evaluation nor a number of steps ends the run during a test.
-ENDLESS = ("--set", "run.stop_eval_return=none", "--set", "run.stop_env_steps=1_000_000_000_000")
+#: Neither the return of an evaluation nor a number of steps ends the run during a test. Its time does: nobody else would
+#: if pytest had to give up, or was killed.
+LIMITS = ("run.stop_eval_return=none", "run.stop_env_steps=1_000_000_000_000", "run.stop_wall_s=600")
+ENDLESS = [word for limit in LIMITS for word in ("--set", limit)]
 
 
 def start(*arguments):

@@ -420,8 +420,7 @@ def test_a_phone_shows_a_run_that_goes_on_and_all_runs_in_its_width(browser, lin
     picture(page, "dashboard-phone-compare")
 
 
-def test_dark_and_light_follow_the_system_until_somebody_chooses(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_dark_and_light_follow_the_system_until_somebody_chooses(browser, folder):
     with served() as link:
         page = browser.new_page(color_scheme="dark")
         page.goto(link)
@@ -444,8 +443,7 @@ def probe(wall_s, knobs, to, verdict="accepted"):
     return json.dumps(line) + "\n"
 
 
-def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_rates_are_marked_where_a_run_fitted_itself_to_the_machine(browser, folder):
     run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_wall_s": 3.0}})
     moments = [line["wall_s"] for line in run.metrics()]
     tried = run.folder / "adaptation.jsonl"
@@ -486,8 +484,7 @@ def ended(**last):
     return run
 
 
-def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, folder):
     run = ended(best_eval_return=123)
     (run.folder / "evaluations.jsonl").unlink(missing_ok=True)
     with served(str(run.folder)) as link:
@@ -497,8 +494,7 @@ def test_the_best_confirmed_return_of_a_run_is_the_one_in_its_metrics(browser, t
         wait_for("the table", lambda: page.locator("#runs tbody td").nth(10).text_content() == "123.0")
 
 
-def test_an_algorithm_s_metric_has_a_chart_though_it_is_named_like_a_time_of_the_run(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_algorithm_s_metric_has_a_chart_though_it_is_named_like_a_time_of_the_run(browser, folder):
     ended(learner_idle_s=0.5, actor_core_wait_s=0.5)
     with served("runs/latest") as link:
         page = browser.new_page()
@@ -508,8 +504,7 @@ def test_an_algorithm_s_metric_has_a_chart_though_it_is_named_like_a_time_of_the
         assert not any("core wait" in title for title in titles.all_text_contents())
 
 
-def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(browser, folder):
     names = [ended().folder.resolve().name for _ in range(2)]
     with served("runs/latest") as link:
         page = browser.new_page()
@@ -524,8 +519,7 @@ def test_a_chosen_run_has_a_colour_of_its_own_also_beside_one_of_the_same_name(b
         assert page.locator("#runs i").count() == 1
 
 
-def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_seen(browser, folder):
     run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
     with served(str(run.folder)) as link:
         page = browser.new_page()
@@ -535,8 +529,7 @@ def test_a_page_that_was_opened_behind_another_shows_its_run_as_soon_as_it_is_se
         wait_for("what the page shows", lambda: page.text_content("#state").startswith("ended"))
 
 
-def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, folder):
     run = shoal.train("cartpole_dqn", quiet=True, **{**SMALL, "run": {**SMALL["run"], "stop_env_steps": 2_000}})
     with served(str(run.folder)) as link:
         page = browser.new_page()
@@ -549,8 +542,7 @@ def test_a_page_that_comes_back_to_a_run_says_that_its_folder_is_gone(browser, t
         assert page.text_content("#state") == "gone"
 
 
-def test_a_page_shows_a_small_goal_and_says_that_its_dashboard_is_silent_or_gone(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_page_shows_a_small_goal_and_says_that_its_dashboard_is_silent_or_gone(browser, folder):
     limits = {**SMALL["run"], "stop_env_steps": 2_000, "stop_eval_return": 0.95}
     shoal.train("catch_dqn", quiet=True, **{**SMALL, "run": limits})
     dashboard = subprocess.Popen([sys.executable, "-m", "shoal", "dashboard"], stdout=subprocess.PIPE, text=True)

@@ -19,7 +19,9 @@ PRESET = ("train", "cartpole_dqn", "--set", "run.stop_eval_return=none", "--set"
 @pytest.fixture
 def started(folder):
     """The process of a run that goes on until it is stopped, which this program has not started as a run of its own."""
-    process = subprocess.Popen(command(*PRESET, "run.stop_env_steps=1_000_000_000_000"), stderr=subprocess.DEVNULL)
+    # Nobody else would end it if pytest had to give up, or was killed.
+    limits = ("run.stop_env_steps=1_000_000_000_000", "--set", "run.stop_wall_s=600")
+    process = subprocess.Popen(command(*PRESET, *limits), stderr=subprocess.DEVNULL)
     try:
         wait_for("the run", lambda: "env_steps" in run("inspect", str(process.pid), "--json").stdout)
         yield process

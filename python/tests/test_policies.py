@@ -184,7 +184,7 @@ def test_observations_that_do_not_fit_are_refused(folder):
         policy(seen.astype(np.int64))
 
 
-def test_evaluations_agree_wherever_the_environment_is_stepped(folder):
+def test_a_good_policy_is_good_wherever_the_environment_is_stepped(folder):
     run = shoal.train("cartpole_dqn", quiet=True)
     policy = run.load()
     mine = shoal.evaluate(policy, episodes=20)

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rand::RngExt;
 use shoal::config::Config;
@@ -17,7 +15,7 @@ use shoal::values::Values;
 
 use crate::support::forked::recorded::{Recorded, stacked_environment};
 use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{count_from_environment, random, wait_until};
+use crate::support::forked::{count_from_environment, kill_and_reap, random, wait_until};
 
 const STACK: usize = 3;
 const SIDE: usize = 5;
@@ -245,15 +243,13 @@ fn several_learners_take_each_fragment_once_while_actors_and_learners_are_killed
             }
         }
         let slot = random.random_range(0..3);
-        kill(children[&slot], Signal::SIGKILL).expect("kill");
-        waitpid(children[&slot], None).expect("waitpid");
+        kill_and_reap(children[&slot], slot);
         queue.repair(slot);
         lives += 1;
         children.insert(slot, if slot == learner { takes(slot) } else { act(slot, lives) });
     }
     for (slot, child) in children {
-        kill(child, Signal::SIGKILL).expect("kill");
-        waitpid(child, None).expect("waitpid");
+        kill_and_reap(child, slot);
         queue.repair(slot);
     }
     while replay.take(&mut batch, 0) {

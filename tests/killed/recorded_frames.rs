@@ -2,8 +2,6 @@
 //! is whole, and shows frames that followed each other.
 #![cfg(target_arch = "x86_64")]
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use rand::RngExt;
 use shoal::config::Config;
@@ -16,7 +14,7 @@ use shoal::values::Values;
 
 use crate::support::forked::recorded::{Recorded, stacked_environment};
 use crate::support::forked::traced::{Traced, report, sweep};
-use crate::support::forked::{count_from_environment, random, wait_until};
+use crate::support::forked::{count_from_environment, kill_and_reap, random, wait_until};
 
 const STACK: usize = 4;
 const ACTORS: usize = 2;
@@ -135,16 +133,12 @@ fn rows_of_stacked_frames_are_never_torn_however_often_their_actors_are_killed()
             drawn += batch.rows() as u64;
         }
         let slot = random.random_range(0..ACTORS);
-        kill(children[slot], Signal::SIGKILL).expect("kill");
-        waitpid(children[slot], None).expect("waitpid");
+        kill_and_reap(children[slot], slot);
         replay.repair(slot);
         lives += 1;
         children[slot] = start(slot, lives + ACTORS as u32);
     }
-    for child in children {
-        kill(child, Signal::SIGKILL).expect("kill");
-        waitpid(child, None).expect("waitpid");
-    }
+    children.into_iter().enumerate().for_each(|(slot, child)| kill_and_reap(child, slot));
     report(&format!("{drawn} rows verified over {lives} kills"));
 }
 

@@ -1,11 +1,12 @@
 //! A run whose supervisor was killed stays in memory where that is wanted, until another supervisor has adopted it or it is wanted on the
 //! disk, and whoever dies meanwhile leaves it as it was. Driven as real binaries.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 use shoal::algorithms::registry;
@@ -18,7 +19,7 @@ use shoal::segment::keeping::Wanted;
 use shoal::segment::{NamedProcess, Segment, object};
 use shoal::sync::Ordering;
 
-use crate::support::programs::{self, Supervised, bits, number, said, start, start_preset, wait_until};
+use crate::support::programs::{self, Supervised, Watchdog, bits, number, said, start, start_preset, under, wait_until};
 
 const KEPT: [&str; 3] = ["machine.sentinel=keep", "checkpoint.interval_s=600", "actor.count=2"];
 
@@ -128,7 +129,7 @@ fn whoever_dies_while_it_adopts_a_run_leaves_it_to_the_next_as_it_was() {
     let mut tried = Vec::new();
     // Each goes a little further, from when it has claimed the run to when it answers for it.
     for calls in (0..).step_by(29) {
-        let adopter = Stepped::start(run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
+        let adopter = Stepped::start(&run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
         adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
         let gone_on = (0..calls).take_while(|_| !adopted() && adopter.step()).count();
         let is_late = adopted();
@@ -304,7 +305,7 @@ fn a_moved_run_survives_whoever_dies_while_it_adopts_it() {
     let keeper = run.kill_and_wait_for_keeper();
     run.move_folder("archive");
     let before = (replay_of(&segment), state_of(&segment));
-    let adopter = Stepped::start(run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
+    let adopter = Stepped::start(&run.command_to("adopt", &["--set", "learner.learning_rate=0.0005"]));
     adopter.step_until(|| segment.control().keeping().wanted() != Wanted::Nothing);
     // Far enough to have changed the folder, and not as far as to answer for the run.
     assert_eq!((0..200).take_while(|_| adopter.step()).count(), 200);
@@ -347,11 +348,14 @@ fn without_its_keeper_or_its_name_a_run_goes_on_from_its_newest_checkpoint() {
 struct Stepped(Child);
 
 impl Stepped {
-    fn start(mut command: Command) -> Self {
-        let stepped = Self(command.stderr(std::process::Stdio::null()).spawn().unwrap());
-        // Long before it has come to anything.
+    fn start(command: &Command) -> Self {
+        // It waits for this process, which may be without a core for long, before it begins.
+        let mut waiting = under("kill -STOP $$", command);
+        let stepped = Self(waiting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        assert!(matches!(waitpid(stepped.pid(), Some(WaitPidFlag::WUNTRACED)), Ok(WaitStatus::Stopped(..))));
         ptrace::attach(stepped.pid()).unwrap();
         assert!(matches!(waitpid(stepped.pid(), None), Ok(WaitStatus::Stopped(..))));
+        programs::kill(stepped.0.id(), Signal::SIGCONT);
         stepped
     }
 
@@ -375,8 +379,10 @@ impl Stepped {
     }
 
     fn step_until(&self, mut there: impl FnMut() -> bool) {
+        let watchdog = Watchdog::new("a moment to which a program is led in steps");
         while !there() {
             assert!(self.step(), "it ended before");
+            watchdog.pause(Duration::ZERO, || "it has passed it".into());
         }
     }
 }

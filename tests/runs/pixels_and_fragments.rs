@@ -129,8 +129,10 @@ fn learners_of_an_auto_encoder_may_be_killed() {
 }
 
 #[test]
-fn two_learners_learn_as_one_does_where_everything_is_normalised() {
+fn two_learners_learn_where_everything_is_normalised() {
     // When each learner scaled its part of a batch by its own latest statistics, two of three seeds never left the smallest return.
+    // `segment_gradients` proves that they scale alike. With the preset's single network and without a weight of the entropy, which do for
+    // CartPole, a policy may become sure of itself here before it has been at the goal once.
     let acrobot = [
         "environment.id=Acrobot-v1",
         "algorithm.gamma=0.99",
@@ -139,6 +141,8 @@ fn two_learners_learn_as_one_does_where_everything_is_normalised() {
         "algorithm.minibatches=64",
         "algorithm.normalise_observations=true",
         "algorithm.normalise_rewards=true",
+        "algorithm.entropy_start=0.01",
+        "network.separate_value=true",
         "actor.environments=16",
         "learner.batch_size=4096",
         "learner.learning_rate=3e-4",

@@ -37,6 +37,13 @@ fn share_a_core(one: (&Supervised, u32), other: (&Supervised, u32)) -> bool {
     is_bound(one.0, one.1) && is_bound(other.0, other.1) && allowed(one.1) == allowed(other.1) && !allowed(one.1).contains(['-', ','])
 }
 
+/// Unless a process `was_bound`, a test has not seen what it is about.
+fn skip_unless(was_bound: bool) {
+    if !was_bound {
+        skipped::because("nothing was bound: there are too few cores, or the machine is busy, and the run has left its cores already");
+    }
+}
+
 /// A program that computes without end, on one core.
 struct Hog(Child);
 
@@ -67,6 +74,7 @@ fn two_learners_are_never_bound_to_one_core() {
         let learners = run.processes("learner");
         assert_eq!(learners.len(), 2);
         assert!(!share_a_core((&run, learners[0]), (&run, learners[1])), "both are bound to core {}", allowed(learners[0]));
+        skip_unless(learners.iter().all(|&pid| is_bound(&run, pid)));
     }
 }
 
@@ -82,7 +90,9 @@ fn a_run_leaves_the_cores_alone_to_which_another_is_bound() {
     let plan = command(first.folder.path(), BOUND).arg("--check").output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stderr).into_owned();
     let names_the_first = plan.contains(&format!("the run of {} (CartPole-v1) is bound to", first.pid()));
-    assert!(names_the_first || !is_bound(&first, learner) || !has_two_cores(), "{plan}");
+    assert!(names_the_first || !is_bound(&first, learner), "{plan}");
+    // With two cores the second run leaves it alone by binding nothing.
+    skip_unless(is_bound(&first, learner));
     second.end_by(Signal::SIGTERM);
 }
 
@@ -91,7 +101,12 @@ fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
     let first = start(BOUND);
     let second = start_beside(&first, BOUND);
     let learners = [&first, &second].map(|run| (run, run.wait_for_process("learner")));
-    wait_until("the learners to part", &first, || !share_a_core(learners[0], learners[1]));
+    let mut was_bound = false;
+    wait_until("the learners to part", &first, || {
+        was_bound |= learners.iter().any(|&(run, pid)| is_bound(run, pid));
+        !share_a_core(learners[0], learners[1])
+    });
+    skip_unless(was_bound);
 }
 
 #[test]
@@ -105,12 +120,13 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
     // Without a core the run has left its cores already, because the machine is busy.
     let _hog = core.map(Hog::on);
     run.wait_for_log("every process may run on any core now");
-    assert!(run.workers().into_iter().all(|pid| !is_bound(&run, pid)));
+    let workers = run.workers();
+    assert!(!workers.is_empty() && workers.iter().all(|&pid| !is_bound(&run, pid)), "{workers:?}");
     // Replacements are not bound either.
     let actor = run.wait_for_process("actor");
     kill(actor, Signal::SIGKILL);
-    wait_until("another actor", &run, || run.processes("actor").iter().any(|&pid| pid != actor));
-    assert!(run.processes("actor").into_iter().all(|pid| !is_bound(&run, pid)));
+    let another = || run.processes("actor").into_iter().find(|&pid| pid != actor);
+    assert!(!is_bound(&run, programs::wait_for("another actor", || run.log(), another)));
 }
 
 #[test]
@@ -127,5 +143,8 @@ fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
         allowed(run.pid()).split([',', '-']).filter_map(|number| number.parse().ok()).find(|&number: &usize| number != core).unwrap();
     confine(run.pid(), other);
     run.wait_for_log(&format!("the run may use cores {other} now"));
-    wait_until("all processes to be there", &run, || run.workers().into_iter().all(|pid| allowed(pid) == other.to_string()));
+    wait_until("all processes to be there", &run, || {
+        let workers = run.workers();
+        !workers.is_empty() && workers.into_iter().all(|pid| allowed(pid) == other.to_string())
+    });
 }

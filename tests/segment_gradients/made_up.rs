@@ -1,6 +1,6 @@
 //! An algorithm for learners under test: its gradients are made up, and each learner checks the sum that it gets.
 
-use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use shoal::algorithms::{Algorithm, AlgorithmError, Learning, Normalisation, Policy, Random, Sizes, Statistics};
 use shoal::config::Config;
 use shoal::experience::{Experience, Prioritized, Recorder, Seat, Source, SourceError, Storage};
 use shoal::metrics::{Metric, Share};
@@ -11,6 +11,9 @@ use shoal::sync::Ordering;
 
 /// Updates between two states that a leader publishes; a multiple of the updates between two publications of its parameters.
 pub(crate) const SNAPSHOT_INTERVAL_UPDATES: u64 = 100;
+
+/// What learners settle on: the scales of CartPole's observations, and of rewards.
+pub(crate) const NORMALISATION: Normalisation = Normalisation { observations: true, rewards: true, length: 4 };
 
 const DIGESTS: Metric = Metric::sum("digests");
 const MEMBERS: Metric = Metric::sum("members");
@@ -121,6 +124,10 @@ impl Algorithm for MadeUpAlgorithm {
         Sizes { published: self.parameters, learned: self.parameters, state }
     }
 
+    fn normalisation(&self) -> Normalisation {
+        NORMALISATION
+    }
+
     fn exploration(&self, _: usize, _: usize, _: u64) -> f32 {
         0.0
     }
@@ -136,6 +143,7 @@ impl Algorithm for MadeUpAlgorithm {
             number: self.number,
             updates: 0,
             parameters: vec![0.0; self.parameters],
+            scales: Vec::new(),
             errors: Vec::new(),
         }))
     }
@@ -147,6 +155,8 @@ struct MadeUpLearning {
     number: usize,
     updates: u64,
     parameters: Vec<f32>,
+    /// What batches are normalised with.
+    scales: Vec<f32>,
     errors: Vec<f32>,
 }
 
@@ -157,6 +167,13 @@ impl MadeUpLearning {
             self.asked.set(MadeUp { stop: None, ..asked });
             nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP).expect("stopping oneself");
         }
+    }
+
+    /// A number that differs for other parameters or scales, and whose multiples by the number of learners are exact.
+    fn digest(&self) -> f64 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.parameters.iter().chain(&self.scales).for_each(|value| hasher.update(&value.to_bits().to_le_bytes()));
+        f64::from(hasher.finalize())
     }
 }
 
@@ -171,7 +188,7 @@ impl Learning for MadeUpLearning {
         made_up_gradient(self.number, self.updates + 1, gradient);
         let largest_weight = (self.updates + 1) as f64;
         let mut share = Share { samples: batch.rows() as f64, largest_weight, ..Share::new(METRICS) };
-        share.tally.add(DIGESTS, digest_of(&self.parameters));
+        share.tally.add(DIGESTS, self.digest());
         share.tally.add(MEMBERS, f64::from(1u32 << self.number));
         share.tally.add_all(UPDATES, self.updates as f64, 1.0);
         share
@@ -181,8 +198,8 @@ impl Learning for MadeUpLearning {
         &self.errors
     }
 
-    /// Check that the sum is that of one whole round of learners that hold the same parameters as this one. A learner that steps at another
-    /// rate than they do holds others in the next round.
+    /// Check that the sum is that of one whole round of learners that hold the same parameters and scales as this one. A learner that steps
+    /// at another rate than they do holds others in the next round.
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let mut sum = |metric| total.tally.amount_mut(metric).value;
         let (digests, named, updates) = (sum(DIGESTS), sum(MEMBERS) as u32, sum(UPDATES));
@@ -190,7 +207,7 @@ impl Learning for MadeUpLearning {
         assert!(members.contains(&self.number), "a sum of {members:?} for learner {}", self.number);
         let count = members.len() as f64;
         assert_eq!(total.samples, count * self.errors.len() as f64);
-        assert_eq!(digests, count * digest_of(&self.parameters), "the parameters of {members:?} differ");
+        assert_eq!(digests, count * self.digest(), "the parameters or the scales of {members:?} differ");
         assert_eq!((total.largest_weight, updates), ((self.updates + 1) as f64, count * self.updates as f64));
         let (mut sum, mut own) = (vec![0.0f32; gradient.len()], vec![0.0; gradient.len()]);
         for &member in &members {
@@ -219,6 +236,11 @@ impl Learning for MadeUpLearning {
         let lost = known.saturating_sub(self.updates);
         assert!(lost <= self.asked.get().most_lost, "learner {} goes on from update {} of {known}", self.number, self.updates);
     }
+
+    fn normalise_with(&mut self, statistics: &Statistics) {
+        let scaling = statistics.input_scaling();
+        self.scales = [scaling.means, scaling.inverse_deviations, vec![statistics.reward_scale()]].concat();
+    }
 }
 
 /// The gradient of a learner in an update: of both signs and many magnitudes, so that the order of additions matters.
@@ -229,11 +251,4 @@ fn made_up_gradient(learner: usize, update: u64, values: &mut [f32]) {
         let magnitude = ((word >> 33) & 0xff_ffff) as f32 / 1e6 + 1e-6;
         *value = if word >> 63 == 1 { magnitude } else { -magnitude } * (((word >> 20) & 0xff) + 1) as f32;
     }
-}
-
-/// A number that differs for other values, and whose multiples by the number of learners are exact.
-fn digest_of(values: &[f32]) -> f64 {
-    let mut hasher = crc32fast::Hasher::new();
-    values.iter().for_each(|value| hasher.update(&value.to_bits().to_le_bytes()));
-    f64::from(hasher.finalize())
 }

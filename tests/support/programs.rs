@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use shoal::checkpoint::{Checkpoints, PolicyWeights};
@@ -92,6 +93,8 @@ pub fn preset() -> PathBuf {
 
 /// The program `name`, with its runs and its registry in `folder`.
 pub fn program(name: &str, folder: &Path) -> Command {
+    // Tests crash what they start: no file of the size of its memory is to be left each time.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).unwrap();
     // All of them lie side by side.
     let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_supervisor")).with_file_name(name));
     command.env("XDG_RUNTIME_DIR", folder);

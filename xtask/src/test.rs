@@ -144,7 +144,7 @@ pub(crate) fn test(fast: bool, only: Option<&str>) -> Result<()> {
     check_that_something_is_left(only, &chosen, environments)?;
     let nextest = has_nextest();
     if !nextest && chosen.iter().any(|definition| definition.arguments.starts_with("nextest")) {
-        say("cargo-nextest is not installed: tests run under `cargo test`, program after program, and nothing ends one that hangs.");
+        say("cargo-nextest is not installed: tests run under `cargo test`, one after the other, and nothing ends one that hangs.");
     }
     let stages = chosen.iter().filter_map(|definition| {
         let command = match definition.needs {
@@ -188,13 +188,14 @@ fn command(definition: &Definition, nextest: bool, set_up: Option<&(Libtorch, En
 }
 
 /// Without cargo-nextest the same tests run under `cargo test`. Documentation tests have a stage of their own, and a
-/// benchmark is no test.
+/// benchmark is no test. In one program one test runs after the other, since some fork, and another thread could hold a
+/// lock at that moment: only the models never do.
 fn arguments(written: &str, nextest: bool) -> Vec<&str> {
-    match written.strip_prefix("nextest run ") {
-        Some(rest) if !nextest && rest.contains("--test") => std::iter::once("test").chain(rest.split(' ')).collect(),
-        Some(rest) if !nextest => ["test", "--lib", "--bins", "--tests", "--examples"].into_iter().chain(rest.split(' ')).collect(),
-        _ => written.split(' ').collect(),
-    }
+    let Some(rest) = written.strip_prefix("nextest run ").filter(|_| !nextest) else { return written.split(' ').collect() };
+    let words: Vec<&str> = rest.split(' ').collect();
+    let kinds: &[&str] = if rest.contains("--test") { &[] } else { &["--lib", "--bins", "--tests", "--examples"] };
+    let threads: &[&str] = if rest.contains("--package shoal-models") { &[] } else { &["--", "--test-threads=1"] };
+    [&["test"][..], kinds, &words[..], threads].concat()
 }
 
 fn has_nextest() -> bool {
@@ -209,10 +210,12 @@ mod tests {
     #[test]
     fn the_same_tests_run_without_nextest() {
         assert_eq!(arguments("nextest run --workspace", true), ["nextest", "run", "--workspace"]);
-        assert_eq!(arguments("nextest run --workspace", false), ["test", "--lib", "--bins", "--tests", "--examples", "--workspace"]);
-        assert_eq!(arguments("nextest run --test one --test two", false), ["test", "--test", "one", "--test", "two"]);
-        assert_eq!(arguments("nextest run --bins --test=*", false), ["test", "--bins", "--test=*"]);
-        assert_eq!(arguments("fmt --all --check", false), ["fmt", "--all", "--check"]);
+        let without = |written| arguments(written, false).join(" ");
+        assert_eq!(without("nextest run --workspace"), "test --lib --bins --tests --examples --workspace -- --test-threads=1");
+        assert_eq!(without("nextest run --test one --test two"), "test --test one --test two -- --test-threads=1");
+        assert_eq!(without("nextest run --bins --test=*"), "test --bins --test=* -- --test-threads=1");
+        assert_eq!(without("nextest run --package shoal-models"), "test --lib --bins --tests --examples --package shoal-models");
+        assert_eq!(without("fmt --all --check"), "fmt --all --check");
     }
 
     #[test]

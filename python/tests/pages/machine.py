@@ -16,7 +16,8 @@ from pages.options import SHOAL, WATCHDOG_S
 
 #: Makes any training short; the last of two values of a key counts.
 SHORT = {"run.stop_env_steps": "1500", "evaluator.episodes": "2", "evaluator.confirm_episodes": "2"}
-ENDLESS = {"run.stop_env_steps": "1000000000", "run.stop_eval_return": "none", "actor.count": "1"}
+#: For longer than all pages take: nobody else would end the run if pytest had to give up, or was killed.
+LONG = {"run.stop_wall_s": "7200", "run.stop_env_steps": "1000000000", "run.stop_eval_return": "none", "actor.count": "1"}
 #: Steps so seldom that the run that goes on leaves the processor to the commands that look at it.
 SLOW = """
 import time
@@ -110,7 +111,7 @@ class Machine:
         """The supervisor of a run that goes on, and its folder."""
         folder = self.with_presets("live")
         (folder / "configs/slow.py").write_text(SLOW)
-        words = ["train", "configs/corridor_dqn.toml", *settings({"environment.id": "python:slow:Slow", **ENDLESS})]
+        words = ["train", "configs/corridor_dqn.toml", *settings({"environment.id": "python:slow:Slow", **LONG})]
         supervisor = self.until_end.enter_context(self.started(folder, words, stderr=subprocess.DEVNULL))
         # The folder of the run is there before the run is announced in the registry.
         record = self.folder / f"registry/shoal/{supervisor.pid}.json"

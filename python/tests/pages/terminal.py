@@ -13,7 +13,7 @@ import urllib.request
 
 from command_line import wait_for
 
-from pages.machine import ENDLESS, SHORT, lacks_something, settings
+from pages.machine import LONG, SHORT, lacks_something, settings
 from pages.options import WATCHDOG_S, check_command
 
 ROWS, COLUMNS = 40, 120
@@ -92,7 +92,7 @@ class Terminal:
     def adopt(self, words):
         """Go on with a run whose supervisor was killed, and end it."""
         latest = self.folder / "runs/latest"
-        keep = settings({**ENDLESS, "machine.sentinel": "keep"})
+        keep = settings({**LONG, "machine.sentinel": "keep"})
         metrics = latest / "metrics.jsonl"
         with self.machine.started(self.folder, ["train", "cartpole_dqn", *keep], stderr=subprocess.DEVNULL) as killed:
             name = f'"supervisor_pid": {killed.pid}'

@@ -82,9 +82,7 @@ impl<'r> Family<'r> {
 
     /// Wait for the end of a killed process. Its slot stays its own until [`Family::repair`].
     pub fn reap(&mut self, slot: usize) {
-        let child = self.children.remove(&slot).expect("a child in the slot");
-        let status = waitpid(child, None).expect("waitpid");
-        assert!(matches!(status, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "the process in slot {slot} ended by itself: {status:?}");
+        reap(self.children.remove(&slot).expect("a child in the slot"), slot);
     }
 
     /// Kill processes together, then reap them.
@@ -128,6 +126,18 @@ impl Drop for Family<'_> {
             let _ = waitpid(*child, None);
         }
     }
+}
+
+/// Kill the process in `slot`, and wait for its end.
+pub fn kill_and_reap(child: Pid, slot: usize) {
+    kill(child, Signal::SIGKILL).expect("signalling a child");
+    reap(child, slot);
+}
+
+/// Wait for the end of a killed process. One that had failed before takes the signal as well.
+fn reap(child: Pid, slot: usize) {
+    let status = waitpid(child, None).expect("waitpid");
+    assert!(matches!(status, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "the process in slot {slot} ended by itself: {status:?}");
 }
 
 /// Say why a child fails where the test harness's capture, which only exists in its parent, does not swallow it.

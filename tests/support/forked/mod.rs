@@ -11,7 +11,7 @@ pub mod shared;
 pub mod traced;
 
 pub use super::counts::count_from_environment;
-pub use family::Family;
+pub use family::{Family, kill_and_reap};
 pub use payload::{Identity, Payload};
 pub use run::{Run, Sizes};
 

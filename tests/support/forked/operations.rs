@@ -76,9 +76,15 @@ pub const SHORT_FLUSH: Case = Case { name: "short flush", fanout: 4, staged: 2, 
 impl Case {
     /// A run with a full replay and with staged transitions in the first two areas.
     pub fn prepared(&self) -> Run {
-        let sizes =
-            Sizes { capacity: CAPACITY, fanout: self.fanout, processes: 3, staged_transitions: 5, network_parameters: 1, learners: 1 };
-        let run = Run::new(sizes);
+        let run = Run::new(Sizes {
+            capacity: CAPACITY,
+            fanout: self.fanout,
+            processes: 3,
+            staged_transitions: 5,
+            network_parameters: 1,
+            learners: 1,
+            ..Sizes::default()
+        });
         let mut replay = run.replay(SURVIVOR);
         for number in 0..OLDER {
             let priority = Priority::from_f32(0.5 + number as f32);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, setrlimit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
@@ -36,11 +37,13 @@ pub struct Sizes {
     pub network_parameters: usize,
     /// Learners.
     pub learners: usize,
+    /// Values in the statistics of what was seen; 0 if nothing is normalised.
+    pub statistics_values: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { capacity: 256, fanout: 8, processes: 8, staged_transitions: 64, network_parameters: 256, learners: 3 }
+        Self { capacity: 256, fanout: 8, processes: 8, staged_transitions: 64, network_parameters: 256, learners: 3, statistics_values: 0 }
     }
 }
 
@@ -58,6 +61,8 @@ impl Run {
     /// A run of these sizes.
     pub fn new(sizes: Sizes) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Some tests crash what they fork: no file of the size of its memory is to be left each time.
+        setrlimit(Resource::RLIMIT_CORE, 0, 0).expect("a lower limit");
         let payload = Payload::new();
         let segment = Segment::create(layout(sizes, payload.schema()), &description(payload.schema()), false).expect("a small segment");
         let watchdog = watch(segment.name());
@@ -154,7 +159,7 @@ impl Drop for Run {
 
 /// The layout of a run of these sizes.
 pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
-    let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners } = sizes;
+    let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners, statistics_values } = sizes;
     Layout::new(SegmentSizes {
         processes,
         stagers: processes,
@@ -164,6 +169,7 @@ pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
         learned_parameters: network_parameters,
         learner_state_values: 4 * network_parameters.next_multiple_of(2),
         learners,
+        statistics_values,
         ..SegmentSizes::of_rows(schema.words(), capacity)
     })
     .expect("sizes within their limits")
