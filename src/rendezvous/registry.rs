@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
@@ -66,7 +67,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` without that variable, creating it if need be.
+    /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` if that variable is not set or leads nowhere, creating it if
+    /// need be.
     ///
     /// # Errors
     /// As [`Self::open_at`].
@@ -175,12 +177,22 @@ impl Registry {
     }
 }
 
-/// Where the registry is when `XDG_RUNTIME_DIR` is `runtime`; its specification has relative paths ignored.
+/// Where the registry is when `XDG_RUNTIME_DIR` is `runtime`. Its specification has relative paths ignored, and batch
+/// systems hand on that of the machine on which a job was submitted, which may lead nowhere.
 fn default_folder(runtime: Option<OsString>) -> PathBuf {
-    match runtime.map(PathBuf::from).filter(|folder| folder.is_absolute()) {
-        Some(folder) => folder.join("shoal"),
-        None => PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid())),
-    }
+    let folder = runtime.map(PathBuf::from).filter(|runtime| runtime.is_absolute()).map(|runtime| runtime.join("shoal"));
+    folder.filter(|folder| is_there_or_can_be_made(folder)).unwrap_or_else(fallback)
+}
+
+fn fallback() -> PathBuf {
+    format!("/tmp/shoal-{}", nix::unistd::getuid()).into()
+}
+
+/// Whether there is such a folder, or it can be made, which this does not do.
+fn is_there_or_can_be_made(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|path| path.exists());
+    // What is no folder has none with this name.
+    there.is_some_and(|there| there == folder || access(there.join("."), Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
 /// The record in the file at `path`, unless it is none, or that of another process than its name says.
@@ -306,9 +318,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_follows_the_runtime_directory_if_that_is_absolute() {
-        let fallback = PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid()));
-        assert_eq!(default_folder(Some("/run/user/7".into())), Path::new("/run/user/7/shoal"));
-        assert_eq!([None, Some("".into()), Some("relative".into())].map(default_folder), [fallback.clone(), fallback.clone(), fallback]);
+    fn the_folder_follows_the_runtime_directory_if_that_is_absolute_and_leads_somewhere() {
+        let place = tempfile::tempdir().unwrap();
+        for runtime in [place.path().to_owned(), place.path().join("missing/too")] {
+            assert_eq!(default_folder(Some(runtime.clone().into())), runtime.join("shoal"));
+            assert!(!runtime.join("shoal").exists());
+        }
+        let file = place.path().join("file");
+        fs::write(&file, "").unwrap();
+        let nowhere: [OsString; 4] = ["".into(), "relative".into(), file.clone().into(), file.join("below").into()];
+        for runtime in nowhere.map(Some).into_iter().chain([None]) {
+            assert_eq!(default_folder(runtime.clone()), fallback(), "{runtime:?}");
+        }
     }
 }
