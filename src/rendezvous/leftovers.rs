@@ -22,11 +22,12 @@ impl Registry {
         if entry.state == Liveliness::Running || is_named_as_ours(segment) && !object::remove_if_dead(segment) {
             return false;
         }
-        let path = self.record_path(identity.supervisor_pid);
-        // The id may have gone to another supervisor since the entry was read: then the files are its own.
-        if read(&path).is_ok_and(|found| found.is_some_and(|now| now.record.identity == *identity)) {
-            let _ = fs::remove_file(self.socket_path(identity.supervisor_pid));
-            let _ = fs::remove_file(&path);
+        for path in self.records_of(identity.supervisor_pid) {
+            // The id may have gone to another supervisor since the entry was read: then the files are its own.
+            if read(&path).is_ok_and(|found| found.is_some_and(|now| now.record.identity == *identity)) {
+                let _ = fs::remove_file(path.with_extension("socket"));
+                let _ = fs::remove_file(&path);
+            }
         }
         true
     }
@@ -48,14 +49,12 @@ impl Registry {
     /// Files of the registry that belong to no readable record and whose process is gone: damaged records, records
     /// that were never finished, sockets.
     fn strays(&self) -> Vec<PathBuf> {
-        let Ok(files) = fs::read_dir(self.folder()) else { return Vec::new() };
-        let paths = files.filter_map(|file| Some(file.ok()?.path())).filter(|path| is_old(path));
         let stray = |path: &PathBuf| {
             let pid = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
             let is_ours = path.extension().is_some_and(|kind| kind == "json" || kind == "new" || kind == "socket");
-            is_ours && pid.is_some_and(|pid| has_exited(pid, 0) && read(&self.record_path(pid)).is_ok_and(|found| found.is_none()))
+            is_ours && pid.is_some_and(|pid| has_exited(pid, 0) && read(&path.with_extension("json")).is_ok_and(|found| found.is_none()))
         };
-        paths.filter(stray).collect()
+        self.files().filter(|path| is_old(path)).filter(stray).collect()
     }
 }
 

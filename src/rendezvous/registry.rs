@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use super::RendezvousError;
@@ -62,22 +63,28 @@ pub struct Entry {
 /// The registry of this user's runs.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    folder: PathBuf,
+    /// First the one for runs of this process. Runs are looked for in all of them.
+    folders: Vec<PathBuf>,
 }
 
 impl Registry {
-    /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` without that variable, creating it if need be.
+    /// Open `$XDG_RUNTIME_DIR/shoal`, or `/tmp/shoal-<uid>` if that variable is not set or leads nowhere, creating it if
+    /// need be. A session also sees the runs of services, cron and batch systems, and they see its runs.
     ///
     /// # Errors
     /// As [`Self::open_at`].
     pub fn open() -> Result<Self, RendezvousError> {
-        Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))
+        let mut registry = Self::open_at(default_folder(std::env::var_os("XDG_RUNTIME_DIR")))?;
+        registry.folders.extend(other_of(&registry.folders[0], usual()));
+        Ok(registry)
     }
 
     /// The registry, if there is one: none is made.
     pub fn existing() -> Option<Self> {
         let folder = default_folder(std::env::var_os("XDG_RUNTIME_DIR"));
-        folder.exists().then(|| Self::open_at(folder).ok()).flatten()
+        let other = other_of(&folder, usual());
+        let folders: Vec<PathBuf> = std::iter::once(folder).filter(|folder| is_safe(folder)).chain(other).collect();
+        (!folders.is_empty()).then_some(Self { folders })
     }
 
     /// Open the registry in `folder`, creating it if need be. It must be a real folder, this user's, closed to others.
@@ -88,31 +95,33 @@ impl Registry {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         let facts = fs::symlink_metadata(&folder)
             .map_err(|source| RendezvousError::NoFolder { folder: folder.clone(), source: created.err().unwrap_or(source) })?;
-        let refuse = |problem: String| RendezvousError::UnsafeFolder { folder: folder.clone(), problem };
-        if !facts.is_dir() {
-            return Err(refuse("no folder".into()));
+        match unsafe_for(&facts) {
+            Some(problem) => Err(RendezvousError::UnsafeFolder { folder, problem }),
+            None => Ok(Self { folders: vec![folder] }),
         }
-        if facts.uid() != nix::unistd::getuid().as_raw() {
-            return Err(refuse(format!("owned by user {}", facts.uid())));
-        }
-        if facts.mode() & 0o077 != 0 {
-            return Err(refuse(format!("open to others (mode {:o})", facts.mode() & 0o777)));
-        }
-        Ok(Self { folder })
     }
 
-    /// Where the registry lies.
+    /// Where the runs of this process are announced.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        &self.folders[0]
     }
 
     /// Where the supervisor `pid` listens.
     pub fn socket_path(&self, pid: u32) -> PathBuf {
-        self.folder.join(format!("{pid}.socket"))
+        self.folder().join(format!("{pid}.socket"))
     }
 
-    pub(super) fn record_path(&self, pid: u32) -> PathBuf {
-        self.folder.join(format!("{pid}.json"))
+    fn record_path(&self, pid: u32) -> PathBuf {
+        self.folder().join(format!("{pid}.json"))
+    }
+
+    /// Where there may be a record of the supervisor `pid`.
+    pub(super) fn records_of(&self, pid: u32) -> impl Iterator<Item = PathBuf> {
+        self.folders.iter().map(move |folder| folder.join(format!("{pid}.json")))
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().filter_map(|file| Some(file.ok()?.path()))
     }
 
     /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may
@@ -124,7 +133,7 @@ impl Registry {
     pub fn check_free(&self, pid: u32) -> Result<(), RendezvousError> {
         let (found, limit) = (self.socket_path(pid).as_os_str().len(), LONGEST_SOCKET_PATH);
         if found > limit {
-            return Err(RendezvousError::LongPath { folder: self.folder.clone(), found, limit });
+            return Err(RendezvousError::LongPath { folder: self.folder().to_path_buf(), found, limit });
         }
         self.check_free_but_for(pid, None)
     }
@@ -150,8 +159,7 @@ impl Registry {
 
     /// All runs, the oldest first. Files that are no records are passed over.
     pub fn list(&self) -> Vec<Entry> {
-        let Ok(files) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let mut entries: Vec<Entry> = files.filter_map(|file| read(&file.ok()?.path()).ok()?).collect();
+        let mut entries: Vec<Entry> = self.files().filter_map(|path| read(&path).ok()?).collect();
         entries.sort_by_key(|entry| (entry.record.identity.created_unix_ms, entry.record.identity.supervisor_pid));
         entries
     }
@@ -162,9 +170,12 @@ impl Registry {
     /// [`RendezvousError::NoSuchRun`] where there is no record of it, and [`RendezvousError::File`] where that
     /// cannot be looked at.
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
-        let path = self.record_path(pid);
-        let found = read(&path).map_err(RendezvousError::file("read", &path))?;
-        found.ok_or_else(|| RendezvousError::NoSuchRun { pid, folder: self.folder.clone(), running: self.running() })
+        for path in self.records_of(pid) {
+            if let Some(found) = read(&path).map_err(RendezvousError::file("read", &path))? {
+                return Ok(found);
+            }
+        }
+        Err(RendezvousError::NoSuchRun { pid, folder: self.folder().to_path_buf(), running: self.running() })
     }
 
     fn running(&self) -> String {
@@ -175,12 +186,49 @@ impl Registry {
     }
 }
 
-/// Where the registry is when `XDG_RUNTIME_DIR` is `runtime`; its specification has relative paths ignored.
+/// Where the registry is when `XDG_RUNTIME_DIR` is `runtime`. Its specification has relative paths ignored, and batch
+/// systems hand on that of the machine on which a job was submitted, which may lead nowhere.
 fn default_folder(runtime: Option<OsString>) -> PathBuf {
-    match runtime.map(PathBuf::from).filter(|folder| folder.is_absolute()) {
-        Some(folder) => folder.join("shoal"),
-        None => PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid())),
+    let folder = runtime.map(PathBuf::from).filter(|runtime| runtime.is_absolute()).map(|runtime| runtime.join("shoal"));
+    folder.filter(|folder| is_there_or_can_be_made(folder)).unwrap_or_else(fallback)
+}
+
+fn fallback() -> PathBuf {
+    format!("/tmp/shoal-{}", nix::unistd::getuid()).into()
+}
+
+/// The registries of sessions, and of what is started without one, as services, cron and batch systems do.
+fn usual() -> [PathBuf; 2] {
+    [format!("/run/user/{}/shoal", nix::unistd::getuid()).into(), fallback()]
+}
+
+/// The other one of the `usual` registries if `folder` is one of them, and the other is there and safe. Who gives runs a
+/// registry of their own wants to see no others.
+fn other_of(folder: &Path, usual: [PathBuf; 2]) -> Option<PathBuf> {
+    let is_usual = usual.iter().any(|one| one == folder);
+    usual.into_iter().find(|other| is_usual && other != folder && is_safe(other))
+}
+
+fn is_safe(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|facts| unsafe_for(&facts).is_none())
+}
+
+/// Why a folder with these `facts` can be no registry.
+fn unsafe_for(facts: &fs::Metadata) -> Option<String> {
+    if !facts.is_dir() {
+        Some("no folder".into())
+    } else if facts.uid() != nix::unistd::getuid().as_raw() {
+        Some(format!("owned by user {}", facts.uid()))
+    } else {
+        (facts.mode() & 0o077 != 0).then(|| format!("open to others (mode {:o})", facts.mode() & 0o777))
     }
+}
+
+/// Whether there is such a folder, or it can be made, which this does not do.
+fn is_there_or_can_be_made(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|path| path.exists());
+    // What is no folder has none with this name.
+    there.is_some_and(|there| there == folder || access(there.join("."), Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
 /// The record in the file at `path`, unless it is none, or that of another process than its name says.
@@ -303,12 +351,66 @@ impl Drop for Announcement {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+    use crate::segment::{Segment, SegmentSizes};
 
     #[test]
-    fn the_folder_follows_the_runtime_directory_if_that_is_absolute() {
-        let fallback = PathBuf::from(format!("/tmp/shoal-{}", nix::unistd::getuid()));
-        assert_eq!(default_folder(Some("/run/user/7".into())), Path::new("/run/user/7/shoal"));
-        assert_eq!([None, Some("".into()), Some("relative".into())].map(default_folder), [fallback.clone(), fallback.clone(), fallback]);
+    fn in_a_session_runs_are_seen_that_were_started_without_one_and_the_reverse() {
+        let place = tempfile::tempdir().unwrap();
+        let usual = ["session", "service"].map(|name| place.path().join(name));
+        let other = |folder: &Path| other_of(folder, usual.clone());
+        assert_eq!(other(&usual[0]), None, "there is none, and none is made");
+        usual.iter().for_each(|folder| drop(Registry::open_at(folder.clone()).unwrap()));
+        assert_eq!([other(&usual[0]), other(&usual[1])], [Some(usual[1].clone()), Some(usual[0].clone())]);
+        assert_eq!(other(&place.path().join("own")), None);
+        fs::set_permissions(&usual[1], fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(other(&usual[0]), None, "anybody may have put records there");
+    }
+
+    #[test]
+    fn a_run_in_the_other_registry_is_found_and_removed_as_one_of_the_own() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = ["session", "service"].map(|name| place.path().join(name));
+        let [own, other] = folders.clone().map(|folder| Registry::open_at(folder).unwrap());
+        let both = Registry { folders: folders.into() };
+        let identity = Segment::of_sizes(SegmentSizes::of_rows(1, 64)).identity().clone();
+        let pid = identity.supervisor_pid;
+        let mut record = RegisteredRun {
+            identity,
+            segment: "/elsewhere".into(),
+            socket: other.socket_path(pid),
+            run_folder: "runs/made-up".into(),
+            environment: "CartPole-v1".into(),
+            algorithm: "dqn".into(),
+            program_version: "0".into(),
+        };
+        let publish = |record: &RegisteredRun| fs::write(other.record_path(pid), serde_json::to_string(record).unwrap()).unwrap();
+        fs::write(&record.socket, "stands for the socket").unwrap();
+        publish(&record);
+        let entry = both.find(pid).unwrap();
+        assert_eq!((&entry.record, entry.state), (&record, Liveliness::Running));
+        assert_eq!((both.list(), own.list()), (vec![entry], Vec::new()));
+
+        record.identity.supervisor_start_time += 1;
+        publish(&record);
+        assert!(both.clean(&both.find(pid).unwrap()));
+        assert_eq!(both.files().count(), 0);
+    }
+
+    #[test]
+    fn the_folder_follows_the_runtime_directory_if_that_is_absolute_and_leads_somewhere() {
+        let place = tempfile::tempdir().unwrap();
+        for runtime in [place.path().to_owned(), place.path().join("missing/too")] {
+            assert_eq!(default_folder(Some(runtime.clone().into())), runtime.join("shoal"));
+            assert!(!runtime.join("shoal").exists());
+        }
+        let file = place.path().join("file");
+        fs::write(&file, "").unwrap();
+        let nowhere: [OsString; 4] = ["".into(), "relative".into(), file.clone().into(), file.join("below").into()];
+        for runtime in nowhere.map(Some).into_iter().chain([None]) {
+            assert_eq!(default_folder(runtime.clone()), fallback(), "{runtime:?}");
+        }
     }
 }

@@ -69,7 +69,7 @@ impl From<ExitStatus> for Outcome {
     fn from(status: ExitStatus) -> Self {
         // Its exit code says that a signal ended its run, or a signal ended the supervisor itself.
         let is_by = |signal: Signal| status.code() == Some(128 + signal as i32) || status.signal() == Some(signal as i32);
-        let was_interrupted = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().any(is_by);
+        let was_interrupted = system::STOP_SIGNALS.into_iter().any(is_by);
         match status.signal() {
             _ if was_interrupted => Self::Interrupted,
             Some(number) => Self::Killed(name_of_signal(number)),
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_signal_that_ends_a_run_early_interrupts_its_seed_and_a_kill_does_not() {
         let outcome = |status| Outcome::from(ExitStatus::from_raw(status));
-        for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].map(|signal| signal as i32) {
+        for signal in system::STOP_SIGNALS.map(|signal| signal as i32) {
             assert_eq!(outcome((128 + signal) << 8), Outcome::Interrupted, "told of {signal}");
             assert_eq!(outcome(signal), Outcome::Interrupted, "ended by {signal}");
         }

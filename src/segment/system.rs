@@ -179,8 +179,11 @@ pub fn keep_freed_memory() -> bool {
     take(libc::M_TRIM_THRESHOLD, 512 << 20) && (take(libc::M_MMAP_THRESHOLD, 512 << 20) || take(libc::M_MMAP_THRESHOLD, 32 << 20))
 }
 
-/// Let SIGINT, SIGTERM and SIGHUP set the flag that [`stop_requested`] reads. If the program was started with SIGHUP
-/// ignored, as `nohup` does, it stays ignored: a closed terminal ends nothing then.
+/// The signals that ask a program to stop. SIGUSR1 and SIGUSR2 are what batch systems warn with before they kill.
+pub const STOP_SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// Let [`STOP_SIGNALS`] set the flag that [`stop_requested`] reads. All but SIGINT and SIGTERM stay ignored if the program
+/// was started to ignore them, as `nohup` does with SIGHUP: a closed terminal ends nothing then.
 ///
 /// # Errors
 /// The system refuses to have one of them handled.
@@ -198,8 +201,8 @@ pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
 }
 
 fn note_stop_signals(flags: SaFlags) -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGINT, Signal::SIGTERM], flags)?;
-    if is_ignored(Signal::SIGHUP) { Ok(()) } else { note_signals(&[Signal::SIGHUP], flags) }
+    let is_heeded = |signal: &Signal| matches!(signal, Signal::SIGINT | Signal::SIGTERM) || !is_ignored(*signal);
+    note_signals(STOP_SIGNALS.into_iter().filter(is_heeded), flags)
 }
 
 fn is_ignored(signal: Signal) -> bool {
@@ -216,13 +219,13 @@ fn is_ignored(signal: Signal) -> bool {
 /// # Errors
 /// As [`handle_stop_signals`].
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
-    note_signals(&[Signal::SIGTERM], SaFlags::empty())
+    note_signals([Signal::SIGTERM], SaFlags::empty())
 }
 
-fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> {
+fn note_signals(signals: impl IntoIterator<Item = Signal>, flags: SaFlags) -> Result<(), SegmentError> {
     OWNER.store(std::process::id(), Relaxed);
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
-    for &signal in signals {
+    for signal in signals {
         // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
         // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
@@ -230,13 +233,13 @@ fn note_signals(signals: &[Signal], flags: SaFlags) -> Result<(), SegmentError> 
     Ok(())
 }
 
-/// Leave Ctrl+C to the supervisor, since the terminal sends it to every process of the run. Ignore SIGUSR1 as well,
-/// by which the supervisor asks for a stack, so that it does not kill a process that does not answer it.
+/// Leave Ctrl+C and the warnings of batch systems to the supervisor, since every process of the run gets them. By SIGUSR1
+/// the supervisor also asks for a stack: it does not kill a process that does not answer it.
 ///
 /// # Errors
 /// The system refuses to have one of them ignored.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
-    [Signal::SIGINT, Signal::SIGUSR1].into_iter().try_for_each(|signal| dispose(signal, Disposition::Ignore))
+    [Signal::SIGINT, Signal::SIGUSR1, Signal::SIGUSR2].into_iter().try_for_each(|signal| dispose(signal, Disposition::Ignore))
 }
 
 /// Have the kernel keep a child that has ended until it is waited for: its id is not used again before that.

@@ -1,6 +1,8 @@
 //! What the recorder of a run knows of it, handed on to the recorder of its next life.
 
 use std::collections::HashSet;
+use std::fmt::Write;
+use std::hash::BuildHasher;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +30,13 @@ impl Remembered {
     pub fn of_files(folder: &RunFolder, goal: Option<f64>, env_steps: u64) -> Self {
         let mut remembered = Self { env_steps, ..Self::default() };
         let mut attempts = Attempts::default();
-        let mut known = HashSet::new();
+        let (mut known, mut text) = (HashSet::<u64>::new(), String::new());
         for EvaluationLine { weights, is_best, .. } in jsonl::read(&folder.evaluations()) {
-            // A synchronous run that was killed has found the same again since its checkpoint.
-            let is_new = known.insert(format!("{weights:?}"));
+            // A synchronous run that was killed has found the same again since its checkpoint. A number stands for each evaluation,
+            // since a run of weeks has millions.
+            text.clear();
+            let _ = write!(text, "{weights:?}");
+            let is_new = known.insert(known.hasher().hash_one(&text));
             if is_new {
                 remembered.take_in(weights, is_best);
             }

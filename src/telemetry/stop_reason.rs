@@ -21,7 +21,7 @@ pub enum StopReason {
     TimeLimit,
     /// The user stopped it, by Ctrl+C.
     Interrupted,
-    /// SIGTERM ended it, or the hangup of its terminal: so end a machine, a service and a job, which says nothing of the run.
+    /// Another stop signal ended it, such as SIGTERM: so end a machine, a service, a job and a terminal, which says nothing of the run.
     Terminated,
     /// Too many processes of the run died. The reason is a line, and below it what explains it, such as a traceback.
     GaveUp(String),

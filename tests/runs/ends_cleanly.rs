@@ -97,6 +97,22 @@ fn interrupting_a_run_keeps_what_was_learned_and_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn the_warning_of_a_batch_system_to_every_process_ends_a_run_that_keeps_all_it_has_learned() {
+    for signal in programs::stop_signals().into_iter().filter(|signal| matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2)) {
+        let mut run = start(&["checkpoint.interval_s=3600"]);
+        run.wait_for_updates(20);
+        for process in run.all_processes() {
+            programs::try_kill(process, signal);
+        }
+        let (status, log) = (run.wait(), run.log());
+        assert_eq!(status.code(), Some(128 + signal as i32), "{log}");
+        assert!(!log.contains(&format!("killed by {signal}")) && run.checkpoints().len() == 1, "{log}");
+        assert_eq!(run.last_weights().metadata.updates, number(&run.metrics().pop().unwrap(), "updates"));
+        run.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_request_to_stop_that_comes_by_several_ways_costs_no_checkpoint() {
     while !keeps_its_last_checkpoint_though_the_request_is_repeated() {}
 }

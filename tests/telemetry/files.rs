@@ -127,6 +127,21 @@ fn a_run_that_goes_on_keeps_the_points_of_the_step_that_it_goes_on_from() {
 }
 
 #[test]
+fn what_is_known_of_a_long_run_is_read_without_keeping_its_evaluations() {
+    let root = tempdir().unwrap();
+    let mut sinks = sinks_in(root.path(), piped_console().1);
+    // They differ in the last digit of their returns.
+    for number in 0..1_000 {
+        let returned = f64::from_bits(1_f64.to_bits() + number);
+        sinks.evaluation(&evaluation(1, &[returned, returned]));
+    }
+    let mut remembered = Remembered::default();
+    let seen = allocation_counter::measure(|| remembered = Remembered::of_files(sinks.folder(), None, 0));
+    assert_eq!(remembered.evaluations.routine, 1_000);
+    assert!(seen.bytes_max < 100_000, "{seen:?}");
+}
+
+#[test]
 fn the_resolved_configuration_is_in_the_event_file_as_hyper_parameters() {
     let root = tempdir().unwrap();
     let mut context = context();

@@ -31,8 +31,8 @@ table! {
         /// Stop this long after the start, without a last evaluation. If `run.stop_env_steps` comes first, the last
         /// evaluation may take up to a minute beyond this limit.
         stop_wall_s: Option<f64> = None, positive(), "seconds";
-        /// Whether a run that was killed, was terminated (SIGTERM, SIGHUP) or gave up is resumed when the same command is given
-        /// again.
+        /// Whether a run that was killed, was terminated (SIGTERM, SIGHUP, SIGUSR1, SIGUSR2) or gave up is resumed when the same
+        /// command is given again.
         resume: Resume = Resume::Never, Limits::Any, "";
         /// What a new run begins with: the folder of another run, whose newest checkpoint is taken, or of one of its checkpoints.
         /// Algorithm, layers and shapes must be the same (docs/resume.md).

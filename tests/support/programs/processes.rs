@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use shoal::segment::Segment;
 use shoal::segment::processes::{ProcessSlot, Role};
+use shoal::segment::system::STOP_SIGNALS;
 use shoal::sync::Ordering;
 
 use super::{PAUSE, Supervised, Watchdog};
@@ -54,14 +55,14 @@ pub fn too_few_files() -> Rlimit {
     Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) }
 }
 
-/// The signals that end a program. Without SIGHUP if the tests were started with SIGHUP ignored, as `nohup` does: the programs that they
-/// start ignore it as well.
+/// The signals that end a program. Without those that the tests were started to ignore, as `nohup` has them ignore SIGHUP: the programs
+/// that they start ignore them as well.
 pub fn stop_signals() -> Vec<Signal> {
-    use Signal::{SIGHUP, SIGINT, SIGTERM};
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();
-    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || ignored & (1 << (SIGHUP as i32 - 1)) == 0).collect()
+    let is_heeded = |signal: &Signal| matches!(signal, Signal::SIGINT | Signal::SIGTERM) || ignored & (1 << (*signal as i32 - 1)) == 0;
+    STOP_SIGNALS.into_iter().filter(is_heeded).collect()
 }
 
 /// Send a signal to a process.

@@ -109,8 +109,10 @@ impl Session {
     }
 
     fn announce_again(&mut self) -> Result<(), SupervisorError> {
-        // Its folder may be gone, too.
-        Registry::open()?;
+        // Its folder may be gone, too, and by now the variable may lead to another one.
+        if let Some(registry) = self.announcement.socket().parent() {
+            Registry::open_at(registry.to_path_buf())?;
+        }
         if !self.announcement.socket().exists() {
             self.attachments.listen_at(Listener::bind(self.announcement.socket())?);
         }
