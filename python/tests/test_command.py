@@ -16,7 +16,7 @@ from shoal import _command
 #: Neither the return of an evaluation nor a number of steps ends the run during a test. Its time does: nobody else would
 #: if pytest had to give up, or was killed.
 LIMITS = ("run.stop_eval_return=none", "run.stop_env_steps=1_000_000_000_000", "run.stop_wall_s=600")
-ENDLESS = [word for limit in LIMITS for word in ("--set", limit)]
+LONG = [word for limit in LIMITS for word in ("--set", limit)]
 
 
 def start(*arguments):
@@ -75,7 +75,7 @@ def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_killed(fold
         '[environment]\nid = "python:task.py:Corridor"\n[algorithm]\nname = "dqn"\n'
         "[actor]\ncount = 2\n[evaluator]\nenabled = false\n[replay]\ncapacity = 4096\nmin_size = 64\n"
     )
-    supervisor = start("train", "task.toml", *ENDLESS)
+    supervisor = start("train", "task.toml", *LONG)
     # An actor that was replaced because it took too long to start has drawn no numbers.
     before = wait_for(
         "numbers of two actors", lambda: len(found := living(supervisor.pid, "actor")) == 2 and all(map(drawn, found)) and found
@@ -101,7 +101,7 @@ def test_actors_are_forks_that_python_knows_of_and_are_replaced_when_killed(fold
 
 
 def test_actors_of_another_process_join(folder):
-    supervisor = start("train", "cartpole_dqn", *ENDLESS)
+    supervisor = start("train", "cartpole_dqn", *LONG)
     wait_for("an actor", lambda: living(supervisor.pid, "actor"))
     attached = start("attach", supervisor.pid)
     wait_for("another actor", lambda: living(supervisor.pid, "attached_actor"))
@@ -112,7 +112,7 @@ def test_actors_of_another_process_join(folder):
 
 
 def test_a_killed_supervisor_takes_everything_with_it(folder, registry):
-    supervisor = start("train", "cartpole_dqn", *ENDLESS)
+    supervisor = start("train", "cartpole_dqn", *LONG)
     wait_for("steps", lambda: env_steps(supervisor.pid) > 0)
     supervisor.kill()
     supervisor.wait()

@@ -100,8 +100,10 @@ def test_a_run_of_another_process_is_watched_and_stopped(started):
 
 def test_a_run_that_is_not_announced_here_goes_on_and_is_waited_for(started, folder, monkeypatch):
     found = shoal.Run()
-    # A file: as after a logout, there can be no registry.
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(found.folder / "run.json"))
+    # What is there is no folder: there can be no registry.
+    (folder / "nowhere").mkdir()
+    (folder / "nowhere/shoal").touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "nowhere"))
     assert found.is_running
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "elsewhere"))
     assert found.is_running and "running" in repr(found)

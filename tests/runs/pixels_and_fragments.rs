@@ -1,10 +1,12 @@
 //! Runs that learn from pixels, and runs that learn from fragments of trajectories: they reach their goals, survive kills, and are joined
 //! and looked into as all others.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::programs::{Supervised, bits, kill, number, start_preset};
+use crate::support::programs::{Supervised, Watchdog, bits, kill, number, start_preset};
 
 /// Everything in one process: the same seed gives the same run, however busy the machine is.
 const SYNCHRONOUS: &[&str] = &["actor.count=0", "evaluator.synchronous_interval_steps=2500"];
@@ -153,6 +155,13 @@ fn two_learners_learn_where_everything_is_normalised() {
     ];
     for seed in ["run.seed=1", "run.seed=2"] {
         let mut run = start_preset("cartpole_ppo", &[&acrobot[..], &[seed]].concat());
+        // Where other programs have the cores it may take longer than one wait. It gets on until it has ended.
+        for steps in (0..1_000_000).step_by(100_000) {
+            let watchdog = Watchdog::new(format!("{steps} steps or the end"));
+            while run.is_running() && run.metrics().last().is_none_or(|line| number(line, "env_steps") < steps) {
+                watchdog.pause(Duration::from_millis(100), || run.log());
+            }
+        }
         run.succeed();
         assert!(run.output().contains("fresh episodes, confirmed with the same weights"), "{}", run.output());
         run.assert_nothing_left();

@@ -136,12 +136,12 @@ pub fn command_of(preset: &Path, folder: &Path, overrides: &[&str]) -> Command {
     command
 }
 
-/// `command` under a limit that a shell sets before, such as `ulimit -n 90`.
-pub fn under(limit: &str, command: &Command) -> Command {
-    let mut limited = Command::new("bash");
-    limited.args(["-c", &format!("{limit}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited
+/// `command` after what a shell does `first` in its process, such as `ulimit -n 90`.
+pub fn under(first: &str, command: &Command) -> Command {
+    let mut prepared = Command::new("bash");
+    prepared.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(command.get_program()).args(command.get_args());
+    prepared.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    prepared
 }
 
 /// Start a supervisor with the small configuration and `overrides`.
