@@ -10,8 +10,8 @@ use shoal::segment::counters::Counter;
 use shoal::segment::membership::View;
 use shoal::sync::Ordering;
 
-use crate::skipped;
 use crate::support::programs::{self, kill, learner, number, program, said, start, stop, stop_outside_of_operations, told, under, updates};
+use crate::support::skipped;
 
 #[test]
 fn the_step_limit_ends_a_run_with_all_its_results() {
