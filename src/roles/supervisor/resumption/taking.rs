@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::ResumeError;
 use super::adoption::KeptRun;
-use crate::rendezvous::Registry;
+use crate::rendezvous::{Liveliness, Registry};
 use crate::run_name::announced;
 use crate::segment::keeping::Wanted;
 use crate::telemetry::{RunFolder, RunRecord};
@@ -114,8 +114,10 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
     // If the file system has no locks, only its process says whether the run is under way. Where it has, somebody may have removed the
     // file that the run had locked, or this is a copy of its folder.
     let record = folder.record()?;
-    let is_announced = || Registry::existing().is_some_and(|registry| announced(&registry, folder, &record).is_some());
-    if record.is_under_way() && (!folder.is_locked() || is_announced()) {
+    let entry = Registry::existing().and_then(|registry| announced(&registry, folder, &record));
+    // Of a run of another container the registry alone says whether it lives.
+    let lives = entry.is_some_and(|entry| entry.state == Liveliness::Running);
+    if record.finished.is_none() && (lives || !folder.is_locked() && record.is_under_way()) {
         return Err(ResumeError::running(folder, &record));
     }
     Ok(())
