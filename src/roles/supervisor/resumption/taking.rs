@@ -120,6 +120,12 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
     if record.finished.is_none() && (lives || !folder.is_locked() && record.is_under_way()) {
         return Err(ResumeError::running(folder, &record));
     }
+    if record.finished.is_none()
+        && !folder.is_locked()
+        && let Some(machine) = record.elsewhere()
+    {
+        say(&format!("it was started on {machine} and noted no end, and this file system has no locks: see that it is gone there"));
+    }
     Ok(())
 }
 
