@@ -48,6 +48,17 @@ pub enum RunNameError {
         /// Process id that the supervisor had.
         pid: u32,
     },
+    /// The run noted no end, and is one of another machine.
+    #[error(
+        "the run in {folder} was started on {machine} and noted no end: it runs there, or was killed; if it was killed and wrote a \
+         checkpoint, `shoal resume {folder}` goes on from there"
+    )]
+    Elsewhere {
+        /// The folder, as it can be typed.
+        folder: String,
+        /// The machine on which it was started.
+        machine: String,
+    },
     /// The supervisor lives, and the run is not announced here.
     #[error(
         "the run in {folder} is not announced here, though its supervisor, process {pid}, lives: it is just beginning, and can be named in \
@@ -89,8 +100,19 @@ impl RunName {
         Err(match record.finished {
             Some(finished) => RunNameError::Ended { folder, reason: finished.headline().into() },
             None if record.is_under_way() => RunNameError::Unannounced { folder, pid },
-            None => RunNameError::Killed { folder, pid },
+            None => RunNameError::unseen(path, &record),
         })
+    }
+}
+
+impl RunNameError {
+    /// The run in the folder at `path`, which has this `record`, noted no end, and its supervisor is not seen here.
+    pub fn unseen(path: &Path, record: &RunRecord) -> Self {
+        let folder = word(path);
+        match record.elsewhere() {
+            Some(machine) => Self::Elsewhere { folder, machine: machine.into() },
+            None => Self::Killed { folder, pid: record.supervisor_pid },
+        }
     }
 }
 
@@ -125,6 +147,17 @@ mod tests {
         let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err().to_string();
         // To go on beyond a limit takes an option that depends on the limit, which `inspect` tells.
         assert!(error.contains("has ended (step limit)") && error.contains("shoal inspect") && !error.contains("resume"), "{error}");
+    }
+
+    #[test]
+    fn a_run_that_noted_no_end_on_another_machine_is_not_said_to_have_been_killed() {
+        let place = tempfile::tempdir().unwrap();
+        let registry = Registry::open_at(place.path().join("shoal")).unwrap();
+        let folder = RunFolder::create(place.path(), "elsewhere", "").unwrap();
+        let record = RunRecord { machine: "node07".into(), boot: Some("its own".into()), ..folder.record().unwrap() };
+        std::fs::write(folder.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
+        let error = RunName::Folder(folder.path().into()).supervisor(&registry).unwrap_err().to_string();
+        assert!(error.contains("was started on node07 and noted no end: it runs there, or was killed"), "{error}");
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(crate) fn goes_on(py: Python<'_>, folder: PathBuf) -> PyResult<bool> {
     if lives || record.finished.is_some() || read()?.finished.is_some() {
         return Ok(lives);
     }
-    Err(refused(RunNameError::Killed { folder: word(&folder), pid: record.supervisor_pid }.to_string()))
+    Err(refused(RunNameError::unseen(&folder, &record).to_string()))
 }
 
 /// The process id of the supervisor of the run in `folder`, and whether it means the same process here as where the run was started: a run

@@ -128,7 +128,7 @@ impl fmt::Display for FolderReport {
                     None if self.supervisor_lives => "lives: the run is just beginning, or another user's, or has another \
                          XDG_RUNTIME_DIR, or this is a copy of its folder"
                         .into(),
-                    None => "is gone: it was killed, or runs in another container".into(),
+                    None => "is gone: it was killed, or runs in another container or on another machine".into(),
                 };
                 format!("its supervisor noted no end, and {why}")
             }
@@ -206,6 +206,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(root.path(), "test", "").unwrap();
         let mut record = folder.record().unwrap();
+        // Machines may have one name.
+        record.boot = Some("its own".into());
+        std::fs::write(folder.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
+        let told = FolderReport::read(folder.path()).unwrap().to_string();
+        assert!(told.contains("is gone: it was killed, or runs in another container or on another machine"), "{told}");
         (record.machine, record.boot) = ("node07".into(), Some("its own".into()));
         std::fs::write(folder.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
         let told = FolderReport::read(folder.path()).unwrap().to_string();

@@ -164,18 +164,20 @@ impl Registry {
         entries
     }
 
-    /// The run of the supervisor `pid`, dead or alive.
+    /// The run of the supervisor `pid`, dead or alive; one that lives hides one that has died.
     ///
     /// # Errors
     /// [`RendezvousError::NoSuchRun`] where there is no record of it, and [`RendezvousError::File`] where that
     /// cannot be looked at.
     pub fn find(&self, pid: u32) -> Result<Entry, RendezvousError> {
+        let mut dead = None;
         for path in self.records_of(pid) {
-            if let Some(found) = read(&path).map_err(RendezvousError::file("read", &path))? {
-                return Ok(found);
+            match read(&path).map_err(RendezvousError::file("read", &path))? {
+                Some(found) if found.state == Liveliness::Running => return Ok(found),
+                found => dead = dead.or(found),
             }
         }
-        Err(RendezvousError::NoSuchRun { pid, folder: self.folder().to_path_buf(), running: self.running() })
+        dead.ok_or_else(|| RendezvousError::NoSuchRun { pid, folder: self.folder().to_path_buf(), running: self.running() })
     }
 
     fn running(&self) -> String {
@@ -392,6 +394,12 @@ mod tests {
         let entry = both.find(pid).unwrap();
         assert_eq!((&entry.record, entry.state), (&record, Liveliness::Running));
         assert_eq!((both.list(), own.list()), (vec![entry], Vec::new()));
+
+        let mut earlier = record.clone();
+        earlier.identity.supervisor_start_time += 1;
+        fs::write(own.record_path(pid), serde_json::to_string(&earlier).unwrap()).unwrap();
+        assert_eq!(both.find(pid).unwrap().record, record, "one that has died and had the same process id does not hide it");
+        fs::remove_file(own.record_path(pid)).unwrap();
 
         record.identity.supervisor_start_time += 1;
         publish(&record);

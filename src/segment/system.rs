@@ -288,6 +288,9 @@ static STOPS: AtomicU32 = AtomicU32::new(0);
 /// Requests to stop that arrived.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
+/// 1 after the warning of a batch system, until the signal comes that it has warned of.
+static WARNED: AtomicU32 = AtomicU32::new(0);
+
 /// The moment from which a stop signal is another request than the newest.
 static NEXT_REQUEST_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -305,7 +308,15 @@ extern "C" fn note_stop(signal: libc::c_int) {
         return;
     }
     STOPS.fetch_add(1, Relaxed);
-    if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) {
+    let was_warned_of = match signal {
+        libc::SIGUSR1 | libc::SIGUSR2 => {
+            WARNED.store(1, Relaxed);
+            false
+        }
+        libc::SIGINT => false,
+        _ => WARNED.swap(0, Relaxed) != 0,
+    };
+    if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) && !was_warned_of {
         REQUESTS.fetch_add(1, Relaxed);
     }
     // The first signal is the reason to stop; later ones change nothing.
@@ -349,7 +360,8 @@ pub fn stops() -> u32 {
 }
 
 /// How many requests to stop have arrived in this process. Signals of any kind within a second of the first are one
-/// request: a service manager sends one to every process, and some of these pass theirs on.
+/// request: a service manager sends one to every process, and some of these pass theirs on. The end that a batch system
+/// has warned of is none: it leaves time until the kill, in which a last checkpoint may be written to its end.
 pub fn stop_requests() -> u32 {
     REQUESTS.load(Relaxed)
 }
@@ -469,5 +481,21 @@ mod tests {
         assert_eq!(moments.map(begins), [true, false, false, true, false, true, false, true]);
         // A handler that was interrupted after it had looked at the clock.
         assert!(!begins(59_999));
+    }
+
+    #[test]
+    fn the_end_that_a_batch_system_has_warned_of_is_no_other_request_to_stop() {
+        let child = fork_child(|| {
+            let begins = |signal| {
+                // As if it came seconds later.
+                NEXT_REQUEST_NS.store(0, Relaxed);
+                let before = stop_requests();
+                note_stop(signal);
+                stop_requests() != before
+            };
+            let begun = [libc::SIGUSR1, libc::SIGTERM, libc::SIGTERM].map(begins);
+            i32::from(begun != [true, false, true])
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
     }
 }

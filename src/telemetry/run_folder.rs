@@ -139,9 +139,9 @@ impl RunFolder {
     }
 
     /// Locks the folder anew if somebody has removed the file that was locked, as those do who clear away what is old: others could lock
-    /// another one. Returns whether that was so; `false` as well if others have been first.
+    /// another one. Returns whether that was so; `false` as well if others have been first, or are removing the whole folder.
     pub fn take_anew(&mut self) -> bool {
-        self.has_lost_its_lock() && self.take().unwrap_or(false) && !self.has_lost_its_lock()
+        self.has_lost_its_lock() && self.record_path().is_file() && self.take().unwrap_or(false) && !self.has_lost_its_lock()
     }
 
     /// Whether the file that was locked has no name any more.

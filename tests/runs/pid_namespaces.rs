@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::namespaces::unshare;
-use crate::support::programs::{SMALL, Supervised, command, kill, start, under};
+use crate::support::programs::{SMALL, Supervised, command, kill, start, stop, under};
 use crate::support::skipped;
 
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -66,6 +66,21 @@ fn a_run_is_not_taken_for_dead_where_its_memory_is_out_of_sight() {
 fn a_run_is_not_taken_for_dead_where_its_processes_have_other_start_times() {
     let name = "another time namespace";
     check_from_elsewhere(TIME, [name, "nsenter --time"], name);
+}
+
+#[test]
+fn a_run_whose_lock_was_cleared_away_is_not_gone_on_with_where_it_is_seen_in_the_registry_alone() {
+    let mut run = start(&[]);
+    run.wait_for_updates(20);
+    // It would lock its folder again.
+    stop(run.pid());
+    let folder = run.run_folder();
+    std::fs::remove_file(folder.join(".lock")).unwrap();
+    let resumed = said(&run, PID, env!("CARGO_BIN_EXE_supervisor"), &["resume", folder.to_str().unwrap(), "--check"]);
+    run.signal(Signal::SIGCONT);
+    let Some((success, _, error)) = resumed else { return };
+    assert!(!success && error.contains("is under way"), "{error}");
+    run.end_by(Signal::SIGTERM);
 }
 
 /// The children of a process, those included that have ended and were not waited for.

@@ -1,6 +1,7 @@
 //! What a run needs is put back when somebody takes it away, and what it has learned outlives even its giving up.
 
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getsid};
@@ -8,7 +9,8 @@ use shoal::checkpoint::PolicyWeights;
 use shoal::segment::processes::Role;
 
 use crate::support::programs::{
-    Supervised, checkpoints_in, kill, limit_files, living, number, process_slot, start, stop_outside_of_operations, too_few_files,
+    Supervised, checkpoints_in, kill, limit_files, living, number, process_slot, start, stop, stop_outside_of_operations, too_few_files,
+    wait_until,
 };
 
 /// The processes that the supervisor has forked into a session of their own.
@@ -18,6 +20,15 @@ fn sentinels(run: &Supervised) -> Vec<u32> {
         getsid(Some(raw)).is_ok_and(|session| session == raw)
     };
     run.all_processes().into_iter().filter(|&pid| pid != run.pid()).filter(leads_a_session).collect()
+}
+
+/// Whether a sentinel of the run has the file open.
+fn is_open_in_a_sentinel(run: &Supervised, file: &Path) -> bool {
+    let has_it = |pid: u32| {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        files.flatten().any(|open| std::fs::read_link(open.path()).is_ok_and(|path| path == file))
+    };
+    sentinels(run).into_iter().any(has_it)
 }
 
 #[test]
@@ -64,13 +75,27 @@ fn a_run_whose_lock_was_cleared_away_keeps_others_out_and_has_it_again() {
     assert!(refused.contains("is under way"), "{refused}");
     run.wait_for_log("somebody had removed .lock");
     // It goes on having what the supervisor has locked when that is killed.
-    let has_lock = |pid: &u32| {
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-        files.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == lock))
-    };
-    run.look_for("a sentinel that has it", |run| sentinels(run).iter().any(has_lock).then_some(()));
+    run.look_for("a sentinel that has it", |run| is_open_in_a_sentinel(run, &lock).then_some(()));
     assert!(run.resume_elsewhere().contains("is under way"));
     run.end_by(Signal::SIGINT);
+}
+
+#[test]
+fn whoever_goes_on_with_a_run_that_was_killed_soon_after_its_lock_was_cleared_away_waits_for_its_sentinel() {
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for_updates(0);
+    // The sentinel waits ten seconds for it.
+    stop(run.wait_for_process("actor"));
+    // It would lock its folder again.
+    stop(run.pid());
+    let lock = run.run_folder().canonicalize().unwrap().join(".lock");
+    std::fs::remove_file(&lock).unwrap();
+    run.signal(Signal::SIGKILL);
+    run.wait();
+    wait_until("a sentinel that has locked the folder", || run.log(), || is_open_in_a_sentinel(&run, &lock));
+    let plan = run.plan_to_resume();
+    assert!(plan.contains("waiting for what was there to be on the disk") && plan.contains("goes on from checkpoint"), "{plan}");
+    run.wait_for_end_of_all();
 }
 
 #[test]

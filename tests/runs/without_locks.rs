@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::support::programs::{SMALL, command, kill, start, stop, try_kill};
+use crate::support::programs::{SMALL, command, kill, said, start, stop, try_kill};
 
 /// A library, built in `folder`, with which a program finds no locks on files: its path from there, since a space or a colon in a longer
 /// one would end it in `LD_PRELOAD`.
@@ -59,4 +59,20 @@ fn whoever_goes_on_with_a_killed_run_waits_for_its_sentinel() {
         run.wait_for_end_of_all();
         assert_eq!(run.checkpoints().len(), 1, "{}", run.log());
     }
+}
+
+#[test]
+fn whoever_goes_on_with_a_run_that_may_live_on_another_machine_is_told_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = no_locks(folder.path());
+    let mut run = start(&["checkpoint.interval_s=600"]);
+    run.wait_for_updates(50);
+    run.kill();
+    let mut record = run.record();
+    record["machine"] = "node07".into();
+    record["boot"] = "its own".into();
+    std::fs::write(run.run_folder().join("run.json"), record.to_string()).unwrap();
+    let mut program = run.command_to("resume", &["--check"]);
+    let plan = said(&program.env("LD_PRELOAD", library).current_dir(folder.path()).output().unwrap());
+    assert!(plan.contains("was started on node07 and noted no end") && plan.contains("goes on from checkpoint"), "{plan}");
 }

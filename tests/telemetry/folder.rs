@@ -216,6 +216,8 @@ fn a_lock_whose_file_was_removed_is_taken_anew_unless_others_were_first() {
     assert!(other.take().unwrap() && !folder.take_anew());
     other.give_back();
     assert!(folder.take_anew() && !other.take().unwrap());
+    fs::remove_file(&lock).and_then(|()| fs::remove_file(folder.record_path())).unwrap();
+    assert!(!folder.take_anew() && !lock.exists(), "somebody is removing the folder");
     fs::remove_dir_all(folder.path()).unwrap();
     assert!(!folder.take_anew(), "there is no folder");
 }

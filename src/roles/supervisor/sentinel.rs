@@ -51,6 +51,10 @@ impl Sentinel {
             let _ = nix::unistd::setsid();
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
+            // Somebody may have removed the file that was locked, and the supervisor was killed before it saw that.
+            let mut folder = folder.clone();
+            folder.take_anew();
+            let salvage = salvage.map(|salvage| Salvage { folder: &folder, ..salvage });
             let salvages = salvage.is_some();
             // Even after a panic the rest is to be removed, and nothing else may run in this process. What is
             // another's stays.

@@ -102,7 +102,8 @@ impl Resumption {
     /// differs from its own in what may not be changed: its user has mended something.
     ///
     /// # Errors
-    /// Its newest checkpoint is damaged, or the system would not say which runs and checkpoints there are.
+    /// Its newest checkpoint is damaged, nobody here knows whether it runs on another machine, or the system would not say which runs and
+    /// checkpoints there are.
     pub(super) fn of_a_broken_run(prepared: &Prepared, say: &dyn Fn(&str)) -> Result<Option<Self>, ResumeError> {
         let config = &prepared.loaded.config;
         if config.run.resume == Resume::Never {
@@ -136,10 +137,6 @@ impl Resumption {
                     "{} is under way (process {pid}), so this is a new run beside it; `kill {pid}` stops that one",
                     folder.display()
                 ));
-                return Ok(None);
-            }
-            Err(ResumeError::Elsewhere { folder, machine }) => {
-                say(&format!("{} is in use on {machine}, so this is a new run beside it", folder.display()));
                 return Ok(None);
             }
             Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => {
@@ -479,6 +476,18 @@ pub(super) fn name_of_folders(config: &Config) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_run_is_begun_beside_one_that_may_have_died_with_another_machine_and_left_its_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let text = format!("[environment]\nid = \"CartPole-v1\"\n[run]\nfolder = {:?}\nresume = \"auto\"\n", root.path());
+        let prepared = Prepared::new(Config::parse(&text, "test", &[]).unwrap(), &Catalogue::default()).unwrap();
+        let locked = RunFolder::create(root.path(), &name_of_folders(&prepared.loaded.config), "").unwrap();
+        let record = RunRecord { machine: "node07".into(), boot: Some("its own".into()), ..locked.record().unwrap() };
+        fs::write(locked.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
+        let error = Resumption::of_a_broken_run(&prepared, &|_| {}).map(drop).unwrap_err().to_string();
+        assert!(error.contains("is under way on node07, or has left") && error.contains("run.resume=never"), "{error}");
+    }
 
     #[test]
     fn a_run_of_another_user_is_offered_with_a_command_that_may_be_given() {

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use super::ResumeError;
 use super::adoption::KeptRun;
-use crate::rendezvous::Registry;
+use crate::rendezvous::{Liveliness, Registry};
 use crate::run_name::announced;
 use crate::segment::keeping::Wanted;
 use crate::telemetry::{RunFolder, RunRecord};
 
-/// How long the sentinel of a killed supervisor may take to write what was there.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// How long the sentinel of a killed supervisor may take to write what was there. In unit tests there is none.
+const PATIENCE: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_mins(10) };
 /// Time between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The same for a run of another machine: a server that both have their files from answers each look.
@@ -114,9 +114,17 @@ pub(super) fn take(folder: &mut RunFolder, say: &dyn Fn(&str)) -> Result<(), Res
     // If the file system has no locks, only its process says whether the run is under way. Where it has, somebody may have removed the
     // file that the run had locked, or this is a copy of its folder.
     let record = folder.record()?;
-    let is_announced = || Registry::existing().is_some_and(|registry| announced(&registry, folder, &record).is_some());
-    if record.is_under_way() && (!folder.is_locked() || is_announced()) {
+    let entry = Registry::existing().and_then(|registry| announced(&registry, folder, &record));
+    // Of a run of another container the registry alone says whether it lives.
+    let lives = entry.is_some_and(|entry| entry.state == Liveliness::Running);
+    if record.finished.is_none() && (lives || !folder.is_locked() && record.is_under_way()) {
         return Err(ResumeError::running(folder, &record));
+    }
+    if record.finished.is_none()
+        && !folder.is_locked()
+        && let Some(machine) = record.elsewhere()
+    {
+        say(&format!("it was started on {machine} and noted no end, and this file system has no locks: see that it is gone there"));
     }
     Ok(())
 }
