@@ -478,18 +478,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_run_is_begun_beside_one_that_may_have_died_with_another_machine_and_left_its_lock() {
-        let root = tempfile::tempdir().unwrap();
-        let text = format!("[environment]\nid = \"CartPole-v1\"\n[run]\nfolder = {:?}\nresume = \"auto\"\n", root.path());
-        let prepared = Prepared::new(Config::parse(&text, "test", &[]).unwrap(), &Catalogue::default()).unwrap();
-        let locked = RunFolder::create(root.path(), &name_of_folders(&prepared.loaded.config), "").unwrap();
-        let record = RunRecord { machine: "node07".into(), boot: Some("its own".into()), ..locked.record().unwrap() };
-        fs::write(locked.record_path(), serde_json::to_string(&record).unwrap()).unwrap();
-        let error = Resumption::of_a_broken_run(&prepared, &|_| {}).map(drop).unwrap_err().to_string();
-        assert!(error.contains("is under way on node07, or has left") && error.contains("run.resume=never"), "{error}");
-    }
-
-    #[test]
     fn a_run_of_another_user_is_offered_with_a_command_that_may_be_given() {
         let offered = |is_root| passed_over(Path::new("runs/a run"), 1_000, is_root);
         assert!(offered(true).contains("is of user 1000") && offered(true).contains("`shoal resume 'runs/a run'`"), "{}", offered(true));

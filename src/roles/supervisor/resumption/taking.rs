@@ -9,8 +9,8 @@ use crate::run_name::announced;
 use crate::segment::keeping::Wanted;
 use crate::telemetry::{RunFolder, RunRecord};
 
-/// How long the sentinel of a killed supervisor may take to write what was there. In unit tests there is none.
-const PATIENCE: Duration = if cfg!(test) { Duration::from_secs(2) } else { Duration::from_mins(10) };
+/// How long the sentinel of a killed supervisor may take to write what was there.
+const PATIENCE: Duration = Duration::from_mins(10);
 /// Time between two looks at the folder.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The same for a run of another machine: a server that both have their files from answers each look.
