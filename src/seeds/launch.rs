@@ -141,10 +141,10 @@ impl Launch {
         let mut told_at: Option<Instant> = None;
         let first_program = self.file_of_program();
         while !running.is_empty() || !waiting.is_empty() {
-            if let Some(signal) = system::stop_signal() {
+            if let Some(signal) = system::newest_stop_signal() {
                 waiting.clear();
-                // Every signal is passed on once: one that comes a second after the first makes a supervisor give up
-                // what it waits for.
+                // Each request is passed on once, by its own signal: one that comes a second after the first makes a
+                // supervisor give up what it waits for, unless the first has warned of it.
                 let signals = system::stops();
                 if passed_on < signals {
                     running.iter().for_each(|(_, child)| ask_to_end(child, signal));

@@ -282,6 +282,9 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The first stop signal that arrived; 0 before.
 static STOP: AtomicU32 = AtomicU32::new(0);
 
+/// The newest stop signal that arrived; 0 before.
+static NEWEST_STOP: AtomicU32 = AtomicU32::new(0);
+
 /// Stop signals that arrived.
 static STOPS: AtomicU32 = AtomicU32::new(0);
 
@@ -308,15 +311,15 @@ extern "C" fn note_stop(signal: libc::c_int) {
         return;
     }
     STOPS.fetch_add(1, Relaxed);
+    NEWEST_STOP.store(signal.unsigned_abs(), Relaxed);
+    let begins = begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns());
     let was_warned_of = match signal {
-        libc::SIGUSR1 | libc::SIGUSR2 => {
-            WARNED.store(1, Relaxed);
-            false
-        }
+        libc::SIGUSR1 | libc::SIGUSR2 => WARNED.swap(1, Relaxed) != 0,
         libc::SIGINT => false,
-        _ => WARNED.swap(0, Relaxed) != 0,
+        // One that only repeats the warning is not yet the end.
+        _ => begins && WARNED.swap(0, Relaxed) != 0,
     };
-    if begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns()) && !was_warned_of {
+    if begins && !was_warned_of {
         REQUESTS.fetch_add(1, Relaxed);
     }
     // The first signal is the reason to stop; later ones change nothing.
@@ -369,6 +372,11 @@ pub fn stop_requests() -> u32 {
 /// Number of the first stop signal that has arrived since [`handle_stop_signals`].
 pub fn stop_signal() -> Option<u32> {
     Some(STOP.load(Relaxed)).filter(|&signal| signal != 0)
+}
+
+/// Number of the newest stop signal that has arrived since [`handle_stop_signals`].
+pub fn newest_stop_signal() -> Option<u32> {
+    Some(NEWEST_STOP.load(Relaxed)).filter(|&signal| signal != 0)
 }
 
 /// Forks between the process that first called [`count_forks`] and this one.
@@ -493,8 +501,12 @@ mod tests {
                 note_stop(signal);
                 stop_requests() != before
             };
-            let begun = [libc::SIGUSR1, libc::SIGTERM, libc::SIGTERM].map(begins);
-            i32::from(begun != [true, false, true])
+            let begun = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM, libc::SIGTERM].map(begins);
+            // A repetition of the warning within a second is not yet the end.
+            let warned_again = begins(libc::SIGUSR1);
+            note_stop(libc::SIGTERM);
+            let ended = begins(libc::SIGTERM);
+            i32::from(begun != [true, false, false, true] || !warned_again || ended)
         });
         assert!(wait_for_children(&[child.unwrap()]));
     }

@@ -159,7 +159,7 @@ fn two_learners_learn_where_everything_is_normalised() {
         for steps in (0..1_000_000).step_by(100_000) {
             let watchdog = Watchdog::new(format!("{steps} steps or the end"));
             while run.is_running() && run.metrics().last().is_none_or(|line| number(line, "env_steps") < steps) {
-                watchdog.pause(Duration::from_millis(100), || run.log());
+                watchdog.pause(Duration::from_secs(1), || run.log());
             }
         }
         run.succeed();

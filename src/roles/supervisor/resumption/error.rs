@@ -36,7 +36,7 @@ pub enum ResumeError {
     /// The folder is in use on another machine.
     #[error(
         "the run in {} is under way on {machine}, or has left its folder locked there: end there what is left of it (`fuser` names it), \
-         or begin a new one with run.resume=never",
+         or train anew with run.resume=never",
         folder.display()
     )]
     Elsewhere {

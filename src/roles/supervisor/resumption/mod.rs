@@ -133,10 +133,9 @@ impl Resumption {
         let found = match Self::find(&newest, None, say) {
             // A scheduler may have repeated its command too early.
             Err(ResumeError::Running { folder, pid }) => {
-                say(&format!(
-                    "{} is under way (process {pid}), so this is a new run beside it; `kill {pid}` stops that one",
-                    folder.display()
-                ));
+                // In another container its process id is none of here.
+                let stops = if record.is_under_way() { format!("; `kill {pid}` stops that one") } else { String::new() };
+                say(&format!("{} is under way (process {pid}), so this is a new run beside it{stops}", folder.display()));
                 return Ok(None);
             }
             Err(ResumeError::Checkpoint(CheckpointError::NoneYet { .. }) | ResumeError::WritesNone { .. }) => {
