@@ -1,7 +1,7 @@
 """Tianshou, assembled as in its examples for MuJoCo.
 
-Networks 256-256, batch 256, step size 1e-3 (TD3 3e-4), tuned temperature. The examples begin with 25,000 random steps, for
-runs of millions of steps; here there are 1,000, as for the other libraries.
+Networks 256-256, batch 256, step size 1e-3 (TD3 3e-4), tuned temperature. The examples begin with 10,000 random steps (TD3
+25,000), for runs of millions of steps; here there are 1,000.
 """
 
 import gymnasium
