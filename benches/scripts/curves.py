@@ -11,6 +11,8 @@ A run is the command that a user types. The data of a run are
 - what confirmations with fresh episodes said of weights that were the best so far,
 - the return of the last weights over 100 episodes with a seed of their own.
 
+The settings of the preset stand beside them, since its file may change.
+
 `--jobs` runs several seeds at a time. Curves over steps stay valid then, wall times do not. Plotting needs matplotlib.
 """
 
@@ -67,12 +69,12 @@ def one(arguments, seed):
 
 def run(arguments):
     machine = runs.machine()
+    config = tomllib.loads(Path(arguments.config).read_text())
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(lambda seed: one(arguments, seed), range(arguments.first_seed, arguments.first_seed + arguments.seeds)))
-    config = tomllib.loads(Path(arguments.config).read_text())
     changed = dict(override.split("=", 1) for override in arguments.set)
     result = {
-        "config": str(arguments.config), "set": arguments.set, "jobs": arguments.jobs,
+        "config": str(arguments.config), "preset": config, "set": arguments.set, "jobs": arguments.jobs,
         "environment": changed.get("environment.id", config["environment"]["id"]),
         "algorithm": changed.get("algorithm.name", config["algorithm"]["name"]), "machine": machine, "runs": found,
     }

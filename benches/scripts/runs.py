@@ -19,16 +19,28 @@ FOREVER = ["run.stop_env_steps=1000000000000", 'run.stop_eval_return="none"', "e
 WATCHED = [*FOREVER, "run.metrics_interval_s=0.2"]
 
 
+def commit():
+    """The commit that is checked out, with `.changed` if a file differs from it or is new.
+
+    Pages and the data in `docs` do not count: they are written between measurements, and change none.
+    """
+
+    def git(*arguments):
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ".", ":!docs", ":!*.md")
+    return git("rev-parse", "--short", "HEAD") + (".changed" if changed else "")
+
+
 def machine():
     """What a figure depends on; written beside it."""
     with open("/proc/cpuinfo") as file:
         models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return {
         "processor": models[0] if models else platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
         "load_average_1_min": round(os.getloadavg()[0], 2),
-        "commit": commit.stdout.strip(),
+        "commit": commit(),
     }
 
 

@@ -12,12 +12,14 @@ const INTRODUCTION: &str = "\
 # Configuration
 
 A TOML file describes a run; `--set TABLE.KEY=VALUE` changes a key and wins over the file.
-A key that neither sets has its default; some algorithms have another. `\"none\"` stands for an absent value,
+A key that is in neither has its default. Some defaults depend on the algorithm: the column *default* says so.
+`\"none\"` stands for an absent value,
 and `\"auto\"` for a number that is chosen for the machine or the algorithm when the run begins.
 
 What is wrong is refused all at once, each error with its place: unknown keys,
 values of another type or outside their limits, and keys that have no effect on the chosen algorithm.
-If nothing of that is wrong, a `--set` of a key that another key leaves without effect is refused.
+A `--set` of a key that [another key disables](#keys-that-another-key-disables) is refused, too,
+which is told once nothing else is wrong.
 
 A complete file follows. Saved as `task.toml`, it is trained by `shoal train task.toml`.
 Only `environment.id` has no default:
@@ -60,8 +62,9 @@ What is only for dqn, ddpg, td3 and sac also holds for an algorithm of your own.
 const IDLE_KEYS: &str = "
 ## Keys that another key disables
 
-A file may set them. A `--set` of one is refused, unless it changes nothing or a later `--set` is what disables it;
-one of `algorithm.name`, whose defaults may disable it, does not count.
+In a file such a key is ignored. A `--set` of it is refused, with two exceptions:
+it repeats the value that the key has, or a `--set` further right disables the key.
+(A `--set` of `algorithm.name`, whose defaults may disable it, is no such exception.)
 
 ";
 
