@@ -13,7 +13,8 @@ use shoal::segment::processes::Role;
 use shoal::sync::Ordering;
 
 use crate::support::programs::{
-    Supervised, Watchdog, confine, kill, limit_files, living, number, said, start, start_preset, stop, told, too_few_files, try_kill,
+    Supervised, Watchdog, confine, kill, learner, limit_files, living, number, said, start, start_preset, stop, told, too_few_files,
+    try_kill,
 };
 use crate::support::skipped;
 
@@ -59,17 +60,22 @@ fn wait_for_updates(run: &mut Supervised, segment: &Segment, more: u64) {
 
 /// Transitions per update while a view doubles the configured batch twice.
 fn batch_when_doubled_twice(run: &mut Supervised, segment: &Segment) -> f64 {
-    let watchdog = Watchdog::new("a larger batch that lasts for 80 updates");
-    // Measure until the view has stayed the same meanwhile: each time that it is tried, it lasts for more than a hundred updates.
+    batch_in_a_view(run, segment, |view| view.doublings == 2).1
+}
+
+/// A view for which `is_wanted` holds, and the transitions per update in it.
+fn batch_in_a_view(run: &mut Supervised, segment: &Segment, is_wanted: impl Fn(View) -> bool) -> (View, f64) {
+    let watchdog = Watchdog::new("a wanted view that lasts for 80 updates");
+    // Measure until the view has stayed the same meanwhile: each time that a batch is tried, it lasts for more than a hundred updates.
     loop {
         watchdog.pause(Duration::ZERO, || run.log());
-        run.wait_until("a larger batch", || view(segment).doublings == 2);
+        run.wait_until("a wanted view", || is_wanted(view(segment)));
         wait_for_updates(run, segment, 10);
         let (seen, before) = (view(segment), progress(segment));
         wait_for_updates(run, segment, 70);
         let after = progress(segment);
-        if view(segment) == seen && seen.doublings == 2 {
-            return (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64;
+        if view(segment) == seen && is_wanted(seen) {
+            return (seen, (after[1] - before[1]) as f64 / (after[0] - before[0]) as f64);
         }
     }
 }
@@ -241,7 +247,7 @@ fn a_learner_that_draws_ahead_takes_a_larger_batch_too() {
 }
 
 #[test]
-fn halves_take_a_larger_batch_each_and_go_on_with_it() {
+fn halves_take_a_larger_batch_each_and_go_on_with_it_whichever_is_killed_while_it_is_tried() {
     let halved = [
         "learner.split=actor_critic",
         "learner.batch_size=32",
@@ -261,6 +267,17 @@ fn halves_take_a_larger_batch_each_and_go_on_with_it() {
     // What the critics' half draws counts as sampled.
     let batch = batch_when_doubled_twice(&mut run, &segment);
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
+    for half in [0, 1] {
+        // After the first death the batch is tried from the beginning, which leaves time for the second.
+        stop_in_a_trial(&mut run, &segment);
+        let killed = learner(&segment, half).pid();
+        kill(killed, Signal::SIGKILL);
+        run.signal(Signal::SIGCONT);
+        run.wait_until("its replacement", || living(&segment, "learner").iter().any(|&(number, pid)| number == half && pid != killed));
+    }
+    // By now the larger batch may have been judged.
+    let (seen, batch) = batch_in_a_view(&mut run, &segment, |view| view.members == 0b11);
+    assert!((0.9..1.1).contains(&(batch / seen.batch_size(32) as f64)), "{batch} transitions per update in {seen:?}");
     let updates = || {
         let learners = segment.processes().iter().filter(|slot| slot.plays(Role::Learner));
         learners.map(|slot| slot.counters().get(Counter::Updates)).collect::<Vec<_>>()
@@ -308,21 +325,27 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
     assert!(surplus.abs() <= 128.0 + 2.5 * 2.0 * 41.0, "{surplus} samples beyond those that were drawn: {last}");
 }
 
-/// A run whose supervisor stands still while a batch of 128 is tried instead of 32, which takes it ten seconds or more.
-fn stopped_in_a_trial(overrides: &[&str]) -> Supervised {
-    let mut run = adapting(&[&["adaptation.largest_batch=128", "replay.samples_per_insert=none"][..], overrides].concat());
-    run.wait_for_process("learner");
-    let segment = run.segment();
+/// Stop the supervisor while a batch of 128 is tried instead of 32, which takes it ten seconds or more.
+fn stop_in_a_trial(run: &mut Supervised, segment: &Segment) {
     let watchdog = Watchdog::new("a larger batch on trial");
     loop {
-        run.wait_until("a larger batch", || view(&segment).doublings == 2);
+        run.wait_until("a larger batch", || view(segment).doublings == 2);
         stop(run.pid());
-        if view(&segment).doublings == 2 && probes(&run).is_empty() {
-            return run;
+        if view(segment).doublings == 2 && probes(run).is_empty() {
+            return;
         }
         run.signal(Signal::SIGCONT);
         watchdog.pause(Duration::ZERO, || run.log());
     }
+}
+
+/// A run whose supervisor stands still in such a trial.
+fn stopped_in_a_trial(overrides: &[&str]) -> Supervised {
+    let mut run = adapting(&[&["adaptation.largest_batch=128", "replay.samples_per_insert=none"][..], overrides].concat());
+    run.wait_for_process("learner");
+    let segment = run.segment();
+    stop_in_a_trial(&mut run, &segment);
+    run
 }
 
 #[test]
