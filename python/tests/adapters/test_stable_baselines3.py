@@ -162,6 +162,17 @@ def test_n_step_rewards_are_discounted_with_the_gamma_of_the_algorithm():
     assert (samples.rewards[samples.dones == 0] == 1.25).all(), "what is given counts"
 
 
+@pytest.mark.filterwarnings("error:.n_steps=3. is ignored")
+def test_n_steps_may_also_be_the_argument_of_a_prioritized_algorithm():
+    options = {"gamma": 0.5, "learning_starts": 1000, "seed": 1, "device": "cpu"}
+    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", n_steps=3, **options)
+    assert (model.n_steps, model.replay_buffer_kwargs) == (3, {})
+    model.learn(100)
+    samples = model.replay_buffer.sample(32)
+    goes_on = samples.dones == 0
+    assert goes_on.any() and (samples.rewards[goes_on] == 1.75).all()
+
+
 def test_n_steps_are_refused_where_algorithms_read_no_discounts(monkeypatch):
     class Earlier(NamedTuple):
         rewards: torch.Tensor
