@@ -46,6 +46,9 @@ class Replay:
     It is private to this process unless `shared` is true. Any process that knows the `name` of a shared replay may
     `open` it, before or after a fork, and all may add, sample and update at the same time. `seed` decides what this
     process draws, but not what the children of a fork draw.
+
+    A pickle of a shared replay is its name, for processes that live at the same time: `save` keeps what is to outlast
+    them.
     """
 
     def __new__(
