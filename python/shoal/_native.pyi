@@ -163,7 +163,8 @@ class Replay:
         Returns the slots of the transitions. Everything is checked before anything is written.
 
         With `n_step`, row i is a step of the environment `streams[i]`, by default of environment i. The slots returned
-        are those of the transitions that these steps completed.
+        are those of the transitions that these steps completed. A call that raises has taken none of its steps: add
+        them again, or call `end_streams` for their environments before you add later steps.
 
         With a rate limiter, the call waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout
         it waits until it may add, or until `stop`, `close` or the end of all processes that draw releases it with a
