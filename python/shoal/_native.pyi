@@ -46,6 +46,9 @@ class Replay:
     It is private to this process unless `shared` is true. Any process that knows the `name` of a shared replay may
     `open` it, before or after a fork, and all may add, sample and update at the same time. `seed` decides what this
     process draws, but not what the children of a fork draw.
+
+    A pickle of a shared replay is its name, for processes that live at the same time: `save` keeps what is to outlast
+    them.
     """
 
     def __new__(
@@ -160,7 +163,8 @@ class Replay:
         Returns the slots of the transitions. Everything is checked before anything is written.
 
         With `n_step`, row i is a step of the environment `streams[i]`, by default of environment i. The slots returned
-        are those of the transitions that these steps completed.
+        are those of the transitions that these steps completed. A call that raises has taken none of its steps: add
+        them again, or call `end_streams` for their environments before you add later steps.
 
         With a rate limiter, the call waits up to `timeout` seconds and then raises `RateLimitError`. Without a timeout
         it waits until it may add, or until `stop`, `close` or the end of all processes that draw releases it with a

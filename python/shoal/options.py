@@ -79,7 +79,8 @@ class RateLimiter:
     """Holds back samples and inserts to keep `samples_per_insert`, once `min_size` transitions are there.
 
     The number of samples may deviate by `error_band` from `samples_per_insert` times the inserts. By default the band
-    is 64 times `samples_per_insert`, and at least one sample. The names are Reverb's.
+    is 64 times `samples_per_insert`, and at least one sample. In Reverb `min_size` is `min_size_to_sample`,
+    and `error_band` is `error_buffer`.
     """
 
     min_size: int = 1

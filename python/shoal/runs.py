@@ -368,8 +368,11 @@ class _OwnRun(Run):
 
     def _why(self):
         with contextlib.suppress(OSError, ValueError):
-            if self.reason is not None:
+            if self.reason is not None and self.reason.startswith(_FAILED):
                 return super()._why()
+            # Any other reason is none to fail: the run could not keep what it had learned.
+            if lost := (self.summary or {}).get("losses"):
+                return f"the run ended ({self.reason}) and has lost: {'; '.join(lost)}"
         return self._error_text()
 
     def _error_text(self):

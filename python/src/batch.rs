@@ -2,6 +2,7 @@
 
 use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 use shoal::replay::{Element, Schema};
@@ -120,8 +121,9 @@ impl Batch {
     }
 
     /// Names of the fields.
-    fn keys<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
-        self.arrays.bind(py).keys()
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // The others are lists, so that whoever holds one holds its arrays.
+        self.arrays.bind(py).call_method0(intern!(py, "keys"))
     }
 
     /// Arrays of the fields.

@@ -314,7 +314,7 @@ def test_a_batch_is_neither_copied_nor_sent_and_says_what_can_be(filled):
 def test_a_name_of_no_replay_is_not_found():
     with pytest.raises(FileNotFoundError, match="no shared replay `/shoal-replay-0-0-0`") as told:
         shoal.Replay.open("/shoal-replay-0-0-0")
-    assert "run" not in str(told.value)
+    assert "run" not in str(told.value) and "load one that was saved" in str(told.value)
 
 
 @pytest.mark.parametrize("free", [0, 1, 2])

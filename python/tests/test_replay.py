@@ -138,7 +138,8 @@ def test_a_batch_is_a_mapping(replay):
     replay.add(numbered(0, 8))
     batch = replay.sample(4)
     assert isinstance(batch, Mapping)
-    assert dict(batch).keys() == FIELDS.keys() == set(batch)
+    assert dict(batch).keys() == FIELDS.keys() == set(batch) == batch.keys()
+    assert batch.keys() - {"action"} == FIELDS.keys() - {"action"}
     assert "action" in batch and "weights" not in batch and batch.get("weights") is None
 
 

@@ -1,6 +1,7 @@
 """Training from Python: `shoal.train`, `shoal.start` and `shoal.Run`."""
 
 import functools
+import json
 import os
 import pty
 import re
@@ -331,6 +332,16 @@ def test_a_failed_run_says_why(folder):
             machine={"max_restarts": 0},
             quiet=True,
         )
+
+
+def test_a_run_that_failed_by_what_it_lost_says_that_and_not_why_it_ended(tmp_path):
+    from shoal.runs import _OwnRun
+
+    run = object.__new__(_OwnRun)
+    run.folder = tmp_path
+    ending = {"reason": "step limit", "summary": {"losses": ["the last weights, which could not be written"]}}
+    (tmp_path / "run.json").write_text(json.dumps({"finished": ending}))
+    assert run._why() == "the run ended (step limit) and has lost: the last weights, which could not be written"
 
 
 def test_a_policy_is_evaluated_even_if_its_environment_prints_bytes_that_are_no_text(folder):

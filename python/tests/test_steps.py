@@ -175,6 +175,28 @@ def test_steps_before_an_early_reset_are_no_part_of_a_transition_after_it():
     assert len(replay.add(both)) == 2
 
 
+@pytest.mark.parametrize("is_added_again", [True, False])
+def test_no_transition_reaches_over_a_refused_step_that_is_added_again_or_whose_stream_is_ended(is_added_again):
+    limiter = shoal.RateLimiter(samples_per_insert=1.0, error_band=1.0)
+    replay = shoal.Replay(100, STEP_FIELDS, n_step=shoal.NStep(2, discount="discount"), rate_limiter=limiter)
+    steps = [{**STEP, "observation": float(number), "next_observation": number + 1.0} for number in range(7)]
+    for step in steps[:4]:
+        replay.add(step)
+    # Two transitions beyond the first call for two samples: more than the band.
+    with pytest.raises(shoal.RateLimitError):
+        replay.add(steps[4], timeout=0.01)
+    replay.sample(8)
+    if is_added_again:
+        replay.add(steps[4])
+    else:
+        replay.end_streams([0])
+    for step in steps[5:]:
+        replay.add(step)
+    rows = replay.get(np.arange(len(replay)))
+    assert rows["observation"].tolist() == ([0, 1, 2, 3, 4, 5] if is_added_again else [0, 1, 2, 5])
+    np.testing.assert_array_equal(rows["next_observation"], rows["observation"] + 2)
+
+
 class Counting(gymnasium.Env):
     """Observes 100 times the number of the episode plus its steps so far. An episode ends after `length` steps."""
 

@@ -66,7 +66,10 @@ pub enum ReplayError {
         algorithm: String,
     },
     /// No process shares the replay any more.
-    #[error("there is no shared replay `{name}` ({reason}): whoever shared it has closed it or has ended; open one that is there")]
+    #[error(
+        "there is no shared replay `{name}` ({reason}): whoever shared it has closed it or has ended; open one that is there, or load one \
+         that was saved"
+    )]
     Gone {
         /// Name of the object.
         name: String,

@@ -2,6 +2,7 @@
 
 import pickle
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -159,6 +160,27 @@ def test_n_step_rewards_are_discounted_with_the_gamma_of_the_algorithm():
     model.learn(100)
     samples = model.replay_buffer.sample(32)
     assert (samples.rewards[samples.dones == 0] == 1.25).all(), "what is given counts"
+
+
+@pytest.mark.filterwarnings("error:.n_steps=3. is ignored")
+def test_n_steps_may_also_be_the_argument_of_a_prioritized_algorithm():
+    options = {"gamma": 0.5, "learning_starts": 1000, "seed": 1, "device": "cpu"}
+    model = PrioritizedDQN("MlpPolicy", "CartPole-v1", n_steps=3, **options)
+    assert (model.n_steps, model.replay_buffer_kwargs) == (3, {})
+    model.learn(100)
+    samples = model.replay_buffer.sample(32)
+    goes_on = samples.dones == 0
+    assert goes_on.any() and (samples.rewards[goes_on] == 1.75).all()
+
+
+def test_n_steps_are_refused_where_algorithms_read_no_discounts(monkeypatch):
+    class Earlier(NamedTuple):
+        rewards: torch.Tensor
+
+    monkeypatch.setattr("shoal.adapters.stable_baselines3.buffer.ReplayBufferSamples", Earlier)
+    with pytest.raises(ValueError, match="n_steps=3 needs Stable-Baselines3 2.7 or later.*is installed"):
+        ShoalReplayBuffer(200, BOX, DISCRETE, "cpu", ENVS, n_steps=3, gamma=0.9)
+    ShoalReplayBuffer(200, BOX, DISCRETE, "cpu", ENVS)
 
 
 def test_no_n_step_transition_spans_the_reset_at_the_start_of_learning():

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import stable_baselines3
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from shoal import Batch, Field, NStep, Replay
@@ -76,6 +78,11 @@ class ShoalReplayBuffer(ReplayBuffer):
             raise ValueError(
                 f"n_steps={n_steps} adds up discounted rewards, and gamma is missing: give the algorithm's own, as in "
                 f"replay_buffer_kwargs=dict(n_steps={n_steps}, gamma=0.99)."
+            )
+        if n_steps > 1 and "discounts" not in ReplayBufferSamples._fields:
+            raise ValueError(
+                f"n_steps={n_steps} needs Stable-Baselines3 2.7 or later, whose algorithms read the discounts of a "
+                f"batch, and {stable_baselines3.__version__} is installed: upgrade it, or leave n_steps out."
             )
         BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
         self.buffer_size = max(buffer_size // n_envs, 1)

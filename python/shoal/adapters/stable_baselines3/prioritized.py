@@ -13,8 +13,9 @@ class Prioritized(OffPolicyAlgorithm):
     """A mixin for off-policy algorithms, which comes before the algorithm among the base classes.
 
     `replay_buffer_class` is `ShoalReplayBuffer` or a subclass of it. `replay_buffer_kwargs=dict(alpha=..., beta=...)`
-    sets the exponents, and `n_steps=...` there makes n-step transitions with the algorithm's gamma. Over
-    `total_timesteps`, beta grows linearly to `final_beta`, which is at most 1; with `None` it is the replay's own.
+    sets the exponents. `n_steps`, there or else as the algorithm's argument, makes n-step transitions with the
+    algorithm's gamma. Over `total_timesteps`, beta grows linearly to `final_beta`, which is at most 1; with `None` it
+    is the replay's own.
     """
 
     replay_buffer: ShoalReplayBuffer
@@ -35,14 +36,17 @@ class Prioritized(OffPolicyAlgorithm):
         super().__init__(policy, env, *args, replay_buffer_class=buffer_class, **kwargs)
 
     def _setup_model(self) -> None:
-        given = self.replay_buffer_kwargs
-        if given.get("n_steps", 1) > 1:
-            # Added for this call alone: the arguments are saved with the model, which may be loaded with another gamma.
-            self.replay_buffer_kwargs = {"gamma": self.gamma, **given}
+        # Stable-Baselines3 before 2.7 has no such argument.
+        given, n_steps = self.replay_buffer_kwargs, getattr(self, "n_steps", 1)
+        # Changed for this call alone: the arguments are saved with the model, which may be loaded with another gamma.
+        if (count := given.get("n_steps", n_steps)) > 1:
+            self.replay_buffer_kwargs = {"n_steps": count, "gamma": self.gamma, **given}
+        # The library warns that it leaves more than one to the arguments of the buffer, where they are now.
+        self.n_steps = 1
         try:
             super()._setup_model()
         finally:
-            self.replay_buffer_kwargs = given
+            self.replay_buffer_kwargs, self.n_steps = given, n_steps
 
     def _setup_learn(
         self,
