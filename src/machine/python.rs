@@ -49,6 +49,7 @@ print(json.dumps({
     'version': '%d.%d.%d' % sys.version_info[:3],
     'abi': '%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys, 'abiflags', '')),
     'prefix': sys.prefix,
+    'utf8_mode': sys.flags.utf8_mode == 1,
     'package_folders': [folder for folder in folders if os.path.isdir(folder) and os.path.basename(folder) != 'lib-dynload'],
 }))
 ";
@@ -106,6 +107,9 @@ pub struct Python {
     /// Folders of packages, also those that its start-up files have added, in the order in which they are searched.
     /// Folders whose names are no UTF-8 are left out.
     pub package_folders: Vec<PathBuf>,
+    /// Whether it reads and writes UTF-8 whatever the locale is, as Python does where there is none (PEP 540).
+    #[serde(default)]
+    pub utf8_mode: bool,
     /// The argument of [`find`](Python::find).
     #[serde(default)]
     pub requested: String,
@@ -163,7 +167,7 @@ impl Python {
         serde_json::from_slice(text.as_encoded_bytes()).map(Some).map_err(|error| PythonError::Variable { reason: error.to_string() })
     }
 
-    /// Gives `command` the variables with which the interpreter inside it has the packages of this one.
+    /// Gives `command` the variables with which the interpreter inside it has the packages and the encoding of this one.
     ///
     /// # Errors
     /// The program was built without Python.
@@ -171,6 +175,11 @@ impl Python {
         let linked = LinkedPython::detect().ok_or(PythonError::NotBuilt)?;
         let facts = serde_json::to_string(self).map_err(|error| PythonError::Variable { reason: error.to_string() })?;
         command.env(PYTHON_VARIABLE, facts).env(HOME_VARIABLE, linked.home);
+        if self.utf8_mode {
+            // An embedded interpreter knows no such mode: it encodes as the locale says. An empty LC_ALL says nothing.
+            let overrules = std::env::var_os("LC_ALL").is_some_and(|locale| !locale.is_empty());
+            command.env(if overrules { "LC_ALL" } else { "LC_CTYPE" }, "C.UTF-8");
+        }
         for (name, value) in DEFAULT_VARIABLES {
             if std::env::var_os(name).is_none() {
                 command.env(name, value);
@@ -231,6 +240,8 @@ fn command(executable: &Path) -> Command {
 fn ask<T: for<'de> Deserialize<'de>>(executable: &Path, script: &str, arguments: &[&str]) -> Result<T, PythonError> {
     let broken = |reason: String| PythonError::Broken { path: executable.into(), reason };
     let output = command(executable)
+        // Where there is no locale, it would take another one (PEP 538) instead of its UTF-8 mode, and nothing would tell.
+        .env("PYTHONCOERCECLOCALE", "0")
         .args([OsStr::new("-c"), OsStr::new(script)])
         .args(arguments)
         .output()
@@ -309,6 +320,7 @@ mod tests {
             abi: "3.11".into(),
             prefix: "/venv".into(),
             package_folders: vec!["/venv/lib/python3.11/site-packages".into()],
+            utf8_mode: false,
             requested: String::new(),
         };
         let mut command = Command::new("program");

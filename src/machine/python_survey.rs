@@ -81,6 +81,7 @@ impl PythonSurvey {
             abi: "3.11".into(),
             prefix: "/venv".into(),
             package_folders: Vec::new(),
+            utf8_mode: false,
             requested: String::new(),
         };
         let versions = PACKAGES.into_iter().chain([PIP]).map(|name| (name.to_owned(), "1.0".to_owned())).collect();

@@ -23,7 +23,7 @@ pub(crate) struct ShowDashboard {
 
 impl ShowDashboard {
     pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
-        let dashboard = Dashboard::open(Registry::open()?, self.run.as_ref(), self.port)?;
+        let dashboard = Dashboard::open(Registry::for_looking()?, self.run.as_ref(), self.port)?;
         writeln!(std::io::stdout(), "{}", dashboard.link())?;
         let port = dashboard.port();
         say(&format!(

@@ -44,7 +44,7 @@ pub(crate) struct Inspect {
 
 impl Inspect {
     pub(crate) fn run(&self) -> Result<Code, anyhow::Error> {
-        let registry = Registry::open()?;
+        let registry = Registry::for_looking()?;
         let latest = RunName::Folder("runs/latest".into());
         match self.run.as_ref().or(self.needs_segment().then_some(&latest)) {
             None if self.clean => print(&Cleaned::sweep(&registry), self.json)?,

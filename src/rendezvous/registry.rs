@@ -79,6 +79,19 @@ impl Registry {
         Ok(registry)
     }
 
+    /// As [`Self::open`], for whoever only looks: where there is no registry, none is made, and no run is found.
+    ///
+    /// # Errors
+    /// What is there is no real folder, another user's, or open to others.
+    pub fn for_looking() -> Result<Self, RendezvousError> {
+        let folder = default_folder(std::env::var_os("XDG_RUNTIME_DIR"));
+        if let Ok(facts) = fs::symlink_metadata(&folder) {
+            check(&folder, &facts)?;
+        }
+        let other = other_of(&folder, usual());
+        Ok(Self { folders: std::iter::once(folder).chain(other).collect() })
+    }
+
     /// The registry, if there is one: none is made.
     pub fn existing() -> Option<Self> {
         let folder = default_folder(std::env::var_os("XDG_RUNTIME_DIR"));
@@ -95,10 +108,8 @@ impl Registry {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         let facts = fs::symlink_metadata(&folder)
             .map_err(|source| RendezvousError::NoFolder { folder: folder.clone(), source: created.err().unwrap_or(source) })?;
-        match unsafe_for(&facts) {
-            Some(problem) => Err(RendezvousError::UnsafeFolder { folder, problem }),
-            None => Ok(Self { folders: vec![folder] }),
-        }
+        check(&folder, &facts)?;
+        Ok(Self { folders: vec![folder] })
     }
 
     /// Where the runs of this process are announced.
@@ -117,11 +128,16 @@ impl Registry {
 
     /// Where there may be a record of the supervisor `pid`.
     pub(super) fn records_of(&self, pid: u32) -> impl Iterator<Item = PathBuf> {
-        self.folders.iter().map(move |folder| folder.join(format!("{pid}.json")))
+        self.safe_folders().map(move |folder| folder.join(format!("{pid}.json")))
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().filter_map(|file| Some(file.ok()?.path()))
+        self.safe_folders().filter_map(|folder| fs::read_dir(folder).ok()).flatten().filter_map(|file| Some(file.ok()?.path()))
+    }
+
+    /// The folders whose records are this user's: anybody may have made one that was not there when the registry was opened.
+    fn safe_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.folders.iter().filter(|folder| is_safe(folder))
     }
 
     /// Whether there is a place for a run of the process `pid`: in another PID namespace a living supervisor may
@@ -213,6 +229,12 @@ fn other_of(folder: &Path, usual: [PathBuf; 2]) -> Option<PathBuf> {
 
 fn is_safe(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|facts| unsafe_for(&facts).is_none())
+}
+
+/// Refuses a `folder` that with these `facts` can be no registry.
+fn check(folder: &Path, facts: &fs::Metadata) -> Result<(), RendezvousError> {
+    let refused = |problem| Err(RendezvousError::UnsafeFolder { folder: folder.to_path_buf(), problem });
+    unsafe_for(facts).map_or(Ok(()), refused)
 }
 
 /// Why a folder with these `facts` can be no registry.
@@ -400,6 +422,11 @@ mod tests {
         fs::write(own.record_path(pid), serde_json::to_string(&earlier).unwrap()).unwrap();
         assert_eq!(both.find(pid).unwrap().record, record, "one that has died and had the same process id does not hide it");
         fs::remove_file(own.record_path(pid)).unwrap();
+
+        let with_mode = |mode| fs::set_permissions(other.folder(), fs::Permissions::from_mode(mode)).unwrap();
+        with_mode(0o755);
+        assert!(both.list().is_empty() && both.find(pid).is_err(), "anybody may have put it there");
+        with_mode(0o700);
 
         record.identity.supervisor_start_time += 1;
         publish(&record);

@@ -163,6 +163,23 @@ fn a_folder_whose_name_is_no_ascii_is_found_whatever_encoding_python_is_told_to_
 }
 
 #[test]
+fn without_a_locale_an_environment_reads_and_writes_utf_8_in_the_run_as_in_its_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = folder.path().join("größe");
+    std::fs::create_dir(&lib).unwrap();
+    let task = "from shapes import Shown\n\nclass Task(Shown):\n    def reset(self, **given):\n        \
+                print('größe', open(__file__).read())\n        return super().reset(**given)\n";
+    std::fs::write(lib.join("task.py"), task).unwrap();
+    let python_path = format!("environment.python_path={}:{}", lib.display(), python::folder().display());
+    // Without any, with one that has ASCII alone, and with one that is not installed.
+    for locale in [&[][..], &[("LC_ALL", "C")], &[("LANG", "xx_XX.UTF-8")]] {
+        let mut command = supervisor(folder.path(), &["environment.id=python:task:Task", &python_path]);
+        command.env_clear().env("XDG_RUNTIME_DIR", folder.path()).envs(locale.iter().copied());
+        told(&command.output().unwrap());
+    }
+}
+
+#[test]
 fn several_seeds_find_modules_beside_the_configuration_that_was_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(python::folder().join("shapes.py"), folder.path().join("task.py")).unwrap();

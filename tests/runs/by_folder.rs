@@ -1,11 +1,13 @@
 //! A run named by its folder, as `runs/latest`, instead of the process id of its supervisor.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
+use shoal::telemetry::RunFolder;
 
 use crate::support::programs::{kill, program, segments_of, start, stop};
 
@@ -98,6 +100,22 @@ fn a_run_whose_memory_is_gone_and_whose_record_is_not_is_told_of_by_its_folder()
     assert!(refused.contains("is dead") && refused.contains("`shoal resume "), "{refused}");
     let cleaned = output_of("inspect", &folder, &["--clean"]);
     assert!(cleaned.status.success(), "{}", text(&cleaned));
+}
+
+#[test]
+fn whoever_looks_at_runs_makes_no_registry() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create(place.path(), "run", "[environment]\nid = \"CartPole-v1\"\n").unwrap();
+    let runtime = place.path().join("runtime");
+    for arguments in [&[][..], &["--clean"], &[folder.path().to_str().unwrap()]] {
+        let looked = program("inspect", &runtime).args(arguments).output().unwrap();
+        assert!(looked.status.success(), "{}", text(&looked));
+    }
+    let mut dashboard = program("dashboard", &runtime).arg(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut link = String::new();
+    BufReader::new(dashboard.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    dashboard.kill().and_then(|()| dashboard.wait()).unwrap();
+    assert!(link.starts_with("http://") && !runtime.exists(), "{link}");
 }
 
 #[test]
