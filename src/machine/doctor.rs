@@ -5,7 +5,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 
-use super::memory::SETTINGS_OF_GROUP_LIMITS;
+use super::memory::{SETTINGS_OF_GROUP_LIMITS, SHARED_MEMORY_OF_PODS};
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Limit, Machine, PythonSurvey, SharedMemory};
 
@@ -141,7 +141,7 @@ fn shared_memory(machine: &Machine) -> Finding {
     }
     let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
     let gibibytes = (shared.total_bytes.saturating_sub(shared.free_bytes) + ENLARGED_BYTES).div_ceil(1 << 30);
-    let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g)");
+    let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g; {SHARED_MEMORY_OF_PODS})");
     match shared.free_bytes {
         0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),
         TOO_FEW_BYTES..SCARCE_BYTES => Finding::warning("shared memory", fact, enlarge),
@@ -410,7 +410,8 @@ mod tests {
         let finding = finding_after(|machine| {
             machine.shared_memory = Some(SharedMemory { total_bytes: 12 << 30, free_bytes: 1 << 30 });
         });
-        assert_eq!(finding.fix.as_deref(), Some("mount -o remount,size=19G /dev/shm (docker: --shm-size=19g)"), "11 used and 8 more");
+        let fix = "mount -o remount,size=19G /dev/shm (docker: --shm-size=19g; Kubernetes: an emptyDir of medium Memory at /dev/shm)";
+        assert_eq!(finding.fix.as_deref(), Some(fix), "11 used and 8 more");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::{Machine, cgroup, text_of};
 
 /// What sets the limits of control groups.
 pub(super) const SETTINGS_OF_GROUP_LIMITS: &str = "docker: --memory, systemd: MemoryMax for memory.max, MemoryHigh for memory.high";
+/// What enlarges `/dev/shm` in a pod, which may not mount anything itself.
+pub(super) const SHARED_MEMORY_OF_PODS: &str = "Kubernetes: an emptyDir of medium Memory at /dev/shm";
 
 /// Memory of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -150,7 +152,7 @@ impl Limit {
             Limit::Promises => "raise vm.overcommit_ratio (`sysctl`, as root), or stop other programs".to_owned(),
             Limit::ControlGroup(_) => format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS}) by {mebibytes} MiB"),
             Limit::SharedMemory { used_bytes } => format!(
-                "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
+                "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m; {SHARED_MEMORY_OF_PODS})",
                 mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
             ),
             Limit::NoSharedMemory => {
@@ -287,8 +289,8 @@ mod tests {
         assert_eq!(budget.check(64 << 20), Ok(()));
         assert_eq!(
             budget.check(2 * GIB).unwrap_err().to_string(),
-            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; run \
-             `mount -o remount,size=8448M /dev/shm` as root (docker: --shm-size=8448m)"
+            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; run `mount -o remount,size=8448M /dev/shm` \
+             as root (docker: --shm-size=8448m; Kubernetes: an emptyDir of medium Memory at /dev/shm)"
         );
     }
 }
