@@ -62,6 +62,12 @@ pub fn room_for_processes(root: &Path) -> Option<u64> {
     groups(root, "pids").iter().filter_map(Group::room_for_processes).min()
 }
 
+/// Whether the kernel kills all processes of a group that this process is in, or below one, when memory runs out. That
+/// is so for containers of Kubernetes by default.
+pub fn is_killed_as_one(root: &Path) -> bool {
+    groups(root, "memory").iter().any(|group| group.number("memory.oom.group") == Some(1))
+}
+
 /// A group that this process is in.
 struct Group {
     is_version_2: bool,
@@ -177,7 +183,7 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture;
+    use super::super::{Machine, fixture};
     use super::*;
 
     const VERSION_2_MOUNT: &str = "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -264,6 +270,21 @@ mod tests {
             ("sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", "6000\n"),
         ]);
         assert_eq!(found, Some(("/sys/fs/cgroup/memory/jobs/memory.limit_in_bytes".into(), 5000, 6000)));
+    }
+
+    #[test]
+    fn a_group_is_killed_as_one_with_all_groups_below_it() {
+        let killed = |own: &str, above: &str| {
+            let root = fixture::root(&[
+                ("proc/self/cgroup", "0::/jobs/one\n"),
+                ("proc/self/mountinfo", VERSION_2_MOUNT),
+                ("sys/fs/cgroup/jobs/one/memory.oom.group", own),
+                ("sys/fs/cgroup/jobs/memory.oom.group", above),
+            ]);
+            Machine::detect_under(root.path()).is_killed_as_one
+        };
+        assert_eq!([killed("0\n", "0\n"), killed("1\n", "0\n"), killed("0\n", "1\n")], [false, true, true]);
+        assert!(!is_killed_as_one(fixture::root(&[]).path()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 
-use super::memory::SETTINGS_OF_GROUP_LIMITS;
+use super::memory::{SETTINGS_OF_GROUP_LIMITS, SHARED_MEMORY_OF_PODS};
 use super::shared_memory::HugePages;
 use super::{Budget, Host, Limit, Machine, PythonSurvey, SharedMemory};
 
@@ -121,15 +121,24 @@ fn memory(machine: &Machine) -> Finding {
 }
 
 fn control_group(machine: &Machine) -> Finding {
-    let Some(group) = &machine.cgroup else {
-        return Finding::ok("control group", "no memory limit".to_owned());
-    };
-    let (headroom, limit) = (BinaryBytes(group.headroom_bytes()), BinaryBytes(group.limit_bytes));
-    let fact = format!("{headroom} left of the {limit} in {}", group.file.display());
-    if group.headroom_bytes() >= SCARCE_BYTES {
-        return Finding::ok("control group", fact);
+    let mut fact = machine.cgroup.as_ref().map_or_else(
+        || "no memory limit".to_owned(),
+        |group| {
+            let (headroom, limit) = (BinaryBytes(group.headroom_bytes()), BinaryBytes(group.limit_bytes));
+            format!("{headroom} left of the {limit} in {}", group.file.display())
+        },
+    );
+    if machine.is_killed_as_one {
+        fact += "; if memory runs out, the kernel kills all processes of the group at once (memory.oom.group is 1)";
     }
-    Finding::warning("control group", fact, format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS})"))
+    if machine.cgroup.as_ref().is_some_and(|group| group.headroom_bytes() < SCARCE_BYTES) {
+        return Finding::warning("control group", fact, format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS})"));
+    }
+    if machine.is_killed_as_one {
+        let fix = "lower checkpoint.interval_s: a run loses what came after its newest checkpoint (or kubelet: singleProcessOOMKill)";
+        return Finding::warning("control group", fact, fix);
+    }
+    Finding::ok("control group", fact)
 }
 
 fn shared_memory(machine: &Machine) -> Finding {
@@ -141,7 +150,7 @@ fn shared_memory(machine: &Machine) -> Finding {
     }
     let fact = format!("{} free of {} in /dev/shm", BinaryBytes(shared.free_bytes), BinaryBytes(shared.total_bytes));
     let gibibytes = (shared.total_bytes.saturating_sub(shared.free_bytes) + ENLARGED_BYTES).div_ceil(1 << 30);
-    let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g)");
+    let enlarge = format!("mount -o remount,size={gibibytes}G /dev/shm (docker: --shm-size={gibibytes}g; {SHARED_MEMORY_OF_PODS})");
     match shared.free_bytes {
         0..TOO_FEW_BYTES => Finding::problem("shared memory", fact, enlarge),
         TOO_FEW_BYTES..SCARCE_BYTES => Finding::warning("shared memory", fact, enlarge),
@@ -331,12 +340,13 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 11] = [
+        let defects: [(&str, Severity, Damage); 12] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
             ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1.5)),
             ("memory", Severity::Warning, |machine| machine.memory.as_mut().unwrap().available_bytes = 1 << 30),
             ("memory", Severity::Warning, |machine| machine.memory = None),
+            ("control group", Severity::Warning, |machine| machine.is_killed_as_one = true),
             ("shared memory", Severity::Warning, |machine| machine.shared_memory.as_mut().unwrap().free_bytes = 64 << 20),
             ("huge pages", Severity::Warning, |machine| machine.huge_pages = HugePages::Never),
             ("gpu", Severity::Warning, |machine| machine.gpus.names = vec!["NVIDIA H200".into()]),
@@ -410,7 +420,8 @@ mod tests {
         let finding = finding_after(|machine| {
             machine.shared_memory = Some(SharedMemory { total_bytes: 12 << 30, free_bytes: 1 << 30 });
         });
-        assert_eq!(finding.fix.as_deref(), Some("mount -o remount,size=19G /dev/shm (docker: --shm-size=19g)"), "11 used and 8 more");
+        let fix = "mount -o remount,size=19G /dev/shm (docker: --shm-size=19g; Kubernetes: an emptyDir of medium Memory at /dev/shm)";
+        assert_eq!(finding.fix.as_deref(), Some(fix), "11 used and 8 more");
     }
 
     #[test]

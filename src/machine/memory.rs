@@ -10,6 +10,8 @@ use super::{Machine, cgroup, text_of};
 
 /// What sets the limits of control groups.
 pub(super) const SETTINGS_OF_GROUP_LIMITS: &str = "docker: --memory, systemd: MemoryMax for memory.max, MemoryHigh for memory.high";
+/// What enlarges `/dev/shm` in a pod, which may not mount anything itself.
+pub(super) const SHARED_MEMORY_OF_PODS: &str = "Kubernetes: an emptyDir of medium Memory at /dev/shm";
 
 /// Memory of the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +20,9 @@ pub struct Memory {
     pub total_bytes: u64,
     /// Memory that new work can take without swapping, by the kernel's estimate.
     pub available_bytes: u64,
+    /// Memory that the kernel may still promise to programs; `None` if it promises more than it has, as it does unless
+    /// `vm.overcommit_memory` is 2.
+    pub promisable_bytes: Option<u64>,
     /// Free huge pages set aside by the administrator (hugetlb).
     pub reserved_huge_pages: u64,
     /// Size of a huge page.
@@ -25,20 +30,22 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `/proc/meminfo` below `root`; `None` if it cannot be read. A `/proc` that shows processes alone, as
-    /// services are given it (`subset=pid`), has no such file.
+    /// Reads `/proc/meminfo` and `vm.overcommit_memory` below `root`; `None` if the former cannot be read. A `/proc` that
+    /// shows processes alone, as services are given it (`subset=pid`), has no such files.
     pub fn detect_under(root: &Path) -> Option<Self> {
-        Self::parse(&text_of(root, "proc/meminfo"))
+        Self::parse(&text_of(root, "proc/meminfo"), &text_of(root, "proc/sys/vm/overcommit_memory"))
     }
 
-    fn parse(meminfo: &str) -> Option<Self> {
+    fn parse(meminfo: &str, overcommit: &str) -> Option<Self> {
         let number = |name: &str| {
             let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
             rest.split_whitespace().next()?.parse::<u64>().ok()
         };
+        let promisable = number("CommitLimit").zip(number("Committed_AS")).filter(|_| overcommit.trim() == "2");
         Some(Self {
             total_bytes: number("MemTotal")? * 1024,
             available_bytes: number("MemAvailable")? * 1024,
+            promisable_bytes: promisable.map(|(most, promised)| most.saturating_sub(promised) * 1024),
             reserved_huge_pages: number("HugePages_Free").unwrap_or(0),
             huge_page_bytes: number("Hugepagesize").unwrap_or(0) * 1024,
         })
@@ -76,6 +83,8 @@ pub struct Budget {
 pub enum Limit {
     /// Available memory of the machine.
     AvailableMemory,
+    /// What the kernel may still promise to programs, which includes shared memory.
+    Promises,
     /// The limit of a control group in this file.
     ControlGroup(PathBuf),
     /// Free space of `/dev/shm`.
@@ -109,14 +118,16 @@ pub struct OverBudget {
 impl Budget {
     /// The budget of `machine`, as it was when detected. What is not known limits nothing.
     pub fn of(machine: &Machine) -> Self {
-        let memory = machine.memory.as_ref().map(|memory| (memory.available_bytes, Limit::AvailableMemory));
+        let memory = machine.memory.as_ref();
+        let available = memory.map(|memory| (memory.available_bytes, Limit::AvailableMemory));
+        let promises = memory.and_then(|memory| Some((memory.promisable_bytes?, Limit::Promises)));
         let group = machine.cgroup.as_ref().map(|group| (group.headroom_bytes(), Limit::ControlGroup(group.file.clone())));
         let shared = machine.shared_memory.as_ref().map_or((0, Limit::NoSharedMemory), |shared| {
             (shared.free_bytes, Limit::SharedMemory { used_bytes: shared.total_bytes.saturating_sub(shared.free_bytes) })
         });
         let file = (machine.software.largest_file_bytes, Limit::FileSize);
-        let (bytes, limit) =
-            memory.into_iter().chain(group).chain([shared, file]).min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
+        let limits = [available, promises, group].into_iter().flatten().chain([shared, file]);
+        let (bytes, limit) = limits.min_by_key(|(bytes, _)| *bytes).expect("there are at least two");
         Self { bytes, limit }
     }
 
@@ -138,9 +149,10 @@ impl Limit {
         let mebibytes = needed_bytes.div_ceil(1 << 20);
         match self {
             Limit::AvailableMemory => "stop other programs".to_owned(),
+            Limit::Promises => "raise vm.overcommit_ratio (`sysctl`, as root), or stop other programs".to_owned(),
             Limit::ControlGroup(_) => format!("raise that limit ({SETTINGS_OF_GROUP_LIMITS}) by {mebibytes} MiB"),
             Limit::SharedMemory { used_bytes } => format!(
-                "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m)",
+                "run `mount -o remount,size={}M /dev/shm` as root (docker: --shm-size={0}m; {SHARED_MEMORY_OF_PODS})",
                 mebibytes + mebibytes / 8 + used_bytes.div_ceil(1 << 20)
             ),
             Limit::NoSharedMemory => {
@@ -155,6 +167,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Limit::AvailableMemory => write!(out, "the machine's available memory"),
+            Limit::Promises => write!(out, "the memory that the kernel may still promise (vm.overcommit_memory is 2)"),
             Limit::ControlGroup(file) => write!(out, "the control group's limit in {}", file.display()),
             Limit::SharedMemory { .. } => write!(out, "the free space of /dev/shm"),
             Limit::NoSharedMemory => write!(out, "the absence of /dev/shm"),
@@ -175,7 +188,7 @@ mod tests {
     fn machine(available_bytes: u64, headroom_bytes: Option<u64>, shared_free_bytes: Option<u64>) -> Machine {
         let root = fixture::root(&[]);
         let mut machine = Machine::detect_under(root.path());
-        machine.memory = Some(Memory { total_bytes: available_bytes, available_bytes, reserved_huge_pages: 0, huge_page_bytes: 0 });
+        machine.memory = Memory::parse(&format!("MemTotal: {0} kB\nMemAvailable: {0} kB\n", available_bytes / 1024), "0\n");
         machine.cgroup =
             headroom_bytes.map(|headroom| MemoryLimit { file: "/jobs/memory.high".into(), limit_bytes: headroom + GIB, used_bytes: GIB });
         machine.shared_memory = shared_free_bytes.map(|free_bytes| SharedMemory { total_bytes: free_bytes + GIB, free_bytes });
@@ -186,8 +199,15 @@ mod tests {
     fn meminfo_is_read_in_kibibytes_and_names_are_matched_whole() {
         let memory = Memory::parse(
             "MemTotal:       100 kB\nMemAvailableX: 1 kB\nMemAvailable:    60 kB\nHugePages_Free:  3\nHugepagesize:  2048 kB\n",
+            "",
         );
-        let expected = Memory { total_bytes: 102_400, available_bytes: 61_440, reserved_huge_pages: 3, huge_page_bytes: 2 << 20 };
+        let expected = Memory {
+            total_bytes: 102_400,
+            available_bytes: 61_440,
+            promisable_bytes: None,
+            reserved_huge_pages: 3,
+            huge_page_bytes: 2 << 20,
+        };
         assert_eq!(memory, Some(expected));
     }
 
@@ -211,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_the_least_of_the_four_and_names_it() {
+    fn the_budget_is_the_least_of_all_limits_and_names_it() {
         let budget = |available, headroom, shared| Budget::of(&machine(available, headroom, shared));
         assert_eq!(budget(2 * GIB, None, Some(3 * GIB)), Budget { bytes: 2 * GIB, limit: Limit::AvailableMemory });
         assert_eq!(
@@ -227,9 +247,30 @@ mod tests {
     }
 
     #[test]
+    fn what_the_kernel_may_still_promise_is_a_limit_where_it_promises_no_more_than_it_has() {
+        let budget = |setting: &str, promised_kib: u64| {
+            let meminfo =
+                format!("MemTotal: 64 kB\nMemAvailable: 33554432 kB\nCommitLimit: 25165824 kB\nCommitted_AS: {promised_kib} kB\n");
+            let files = [("proc/meminfo", meminfo.as_str()), ("proc/sys/vm/overcommit_memory", setting)];
+            let mut machine = machine(0, None, Some(48 * GIB));
+            machine.memory = Memory::detect_under(fixture::root(&files).path());
+            Budget::of(&machine)
+        };
+        for setting in ["0\n", "1\n", ""] {
+            assert_eq!(budget(setting, 12 << 20), Budget { bytes: 32 * GIB, limit: Limit::AvailableMemory }, "{setting}");
+        }
+        assert_eq!(budget("2\n", 25 << 20), Budget { bytes: 0, limit: Limit::Promises }, "as after the limit was lowered");
+        assert_eq!(
+            budget("2\n", 12 << 20).check(20 * GIB).unwrap_err().to_string(),
+            "20.00 GiB of shared memory do not fit: the memory that the kernel may still promise (vm.overcommit_memory is 2) allows \
+             12.00 GiB; raise vm.overcommit_ratio (`sysctl`, as root), or stop other programs"
+        );
+    }
+
+    #[test]
     fn a_machine_that_does_not_tell_of_its_memory_is_not_taken_for_a_full_one() {
         let mut silent = machine(0, Some(2 * GIB), Some(3 * GIB));
-        silent.memory = Memory::parse("");
+        silent.memory = Memory::parse("", "2\n");
         assert_eq!(Budget::of(&silent), Budget { bytes: 2 * GIB, limit: Limit::ControlGroup("/jobs/memory.high".into()) });
     }
 
@@ -248,8 +289,8 @@ mod tests {
         assert_eq!(budget.check(64 << 20), Ok(()));
         assert_eq!(
             budget.check(2 * GIB).unwrap_err().to_string(),
-            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; run \
-             `mount -o remount,size=8448M /dev/shm` as root (docker: --shm-size=8448m)"
+            "2.00 GiB of shared memory do not fit: the free space of /dev/shm allows 64.00 MiB; run `mount -o remount,size=8448M /dev/shm` \
+             as root (docker: --shm-size=8448m; Kubernetes: an emptyDir of medium Memory at /dev/shm)"
         );
     }
 }

@@ -56,6 +56,8 @@ pub struct Machine {
     pub memory: Option<Memory>,
     /// The tightest memory limit on this process's control groups; `None` without any.
     pub cgroup: Option<cgroup::MemoryLimit>,
+    /// Whether the kernel kills all processes of one of these groups at once when memory runs out.
+    pub is_killed_as_one: bool,
     /// Processes and threads that this process's control groups have room for; `None` without a limit.
     pub room_for_processes: Option<u64>,
     /// `/dev/shm`; `None` if there is none.
@@ -81,6 +83,7 @@ impl Machine {
             cores: Cores::detect_under(root),
             memory: Memory::detect_under(root),
             cgroup: cgroup::detect_under(root),
+            is_killed_as_one: cgroup::is_killed_as_one(root),
             room_for_processes: cgroup::room_for_processes(root),
             shared_memory: SharedMemory::detect(&root.join("dev/shm")),
             huge_pages: shared_memory::HugePages::detect_under(root),

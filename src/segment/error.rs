@@ -24,7 +24,7 @@ pub enum SegmentError {
     /// There is no room for it, in shared memory or in this process.
     #[error(
         "there is no room for the segment of {needed_bytes} bytes ({source}); others may have taken it a moment ago: try again, ask for \
-         less, let fewer run at a time, or enlarge /dev/shm or this process's limit of memory (ulimit -v)"
+         less, let fewer run at a time, or enlarge /dev/shm or the limit of memory (ulimit -v, or vm.overcommit_memory = 2)"
     )]
     NoRoom {
         /// Bytes asked for.

@@ -244,19 +244,22 @@ impl Prepared {
             other => other.into(),
         })?;
         plan.swept = swept;
-        self.add_remarks(&mut plan, resumption);
+        self.add_remarks(&mut plan, &machine, resumption);
         plan.check_processes(machine.room_for_processes)?;
         check_memory(&plan, machine, resumption)?;
         plan.allow_open_files()?;
         Ok(plan)
     }
 
-    /// Add to `plan` what there is to say of the configuration. Nothing here refuses a run.
-    fn add_remarks(&self, plan: &mut Plan, resumption: Option<&Resumption>) {
+    /// Add to `plan` what there is to say of the configuration on `machine`. Nothing here refuses a run.
+    fn add_remarks(&self, plan: &mut Plan, machine: &Machine, resumption: Option<&Resumption>) {
         let config = &self.loaded.config;
         Self::remarks_on_settings(&self.loaded).for_each(|remark| plan.remark(remark));
         if let Some(remark) = &self.remark_on_environment {
             plan.remark(remark.clone());
+        }
+        if let Some(remark) = remarks::killed_as_one(&self.loaded, machine) {
+            plan.remark(remark);
         }
         // Only the environment tells that these are idle. A file may have been written for another one.
         let of_deviations = ["algorithm.initial_action_std", "algorithm.free_action_std"];

@@ -1,8 +1,10 @@
-//! Remarks on checkpoints: a run that writes none to go on from, and a disk that holds fewer than are kept.
+//! Remarks on checkpoints: a run that writes none to go on from, a disk that holds fewer than are kept, and a kernel that
+//! leaves nobody to write the last one.
 
 use indicatif::BinaryBytes;
 
-use crate::config::{Config, Resume};
+use crate::config::{Config, Loaded, Resume};
+use crate::machine::Machine;
 
 /// A run of so many environment steps may take minutes that nobody wants to lose.
 const LONG_RUN_STEPS: u64 = 50_000;
@@ -33,6 +35,17 @@ pub(in crate::roles::supervisor) fn few_checkpoints_fit(config: &Config, bytes: 
     })
 }
 
+/// Where memory that runs out costs the supervisor and the sentinel, too, a run may be lost again and again before its first checkpoint.
+/// Who has set how often they are written knows what may be lost.
+pub(in crate::roles::supervisor) fn killed_as_one(loaded: &Loaded, machine: &Machine) -> Option<String> {
+    let is_left = !loaded.config.is_synchronous() && !loaded.is_set("checkpoint.interval_s");
+    let interval_s = loaded.config.checkpoint.interval_s.filter(|_| machine.is_killed_as_one && is_left)?;
+    Some(format!(
+        "if memory runs out, the kernel kills all processes of this control group at once (memory.oom.group is 1), and what came after the \
+         newest checkpoint is lost; set checkpoint.interval_s, which is {interval_s}, to what may be lost"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::about;
@@ -58,6 +71,23 @@ mod tests {
         let of_steps = |steps| about(|config| (config.actor.count, config.run.stop_env_steps) = (0, steps));
         let long = "with checkpoint.synchronous_interval_steps \"none\" no checkpoint is written to go on from; set it to a number";
         assert_eq!((of_steps(LONG_RUN_STEPS), of_steps(LONG_RUN_STEPS - 1)), (long.to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_run_whose_processes_the_kernel_kills_at_once_is_told_of_the_interval_that_nobody_has_set() {
+        let mut machine = Machine::detect();
+        let told = |machine: &Machine, set: &str| {
+            let text = format!("environment.id = \"CartPole-v1\"\nalgorithm.name = \"dqn\"\n{set}");
+            killed_as_one(&Config::parse(&text, "task.toml", &[]).unwrap(), machine)
+        };
+        machine.is_killed_as_one = true;
+        let default = told(&machine, "").unwrap();
+        assert!(default.contains("(memory.oom.group is 1)") && default.contains("checkpoint.interval_s, which is 600, to"), "{default}");
+        for set in ["checkpoint.interval_s = 60.0", "checkpoint.interval_s = \"none\"", "actor.count = 0"] {
+            assert_eq!(told(&machine, set), None, "{set}");
+        }
+        machine.is_killed_as_one = false;
+        assert_eq!(told(&machine, ""), None);
     }
 
     #[test]

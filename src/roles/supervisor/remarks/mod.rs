@@ -7,7 +7,7 @@ mod fragments;
 mod processes;
 mod updates;
 
-pub(super) use checkpoints::few_checkpoints_fit;
+pub(super) use checkpoints::{few_checkpoints_fit, killed_as_one};
 pub(super) use fragments::{fragments_beyond_the_limit, fragments_that_wait};
 pub(super) use updates::next_update;
 
