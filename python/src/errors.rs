@@ -31,6 +31,7 @@ pub(crate) fn exception(py: Python<'_>, error: &ReplayError) -> PyErr {
             SegmentError::OtherPidNamespace { .. }
             | SegmentError::OtherTimeNamespace { .. }
             | SegmentError::UnknownProcesses
+            | SegmentError::NoPidfd { .. }
             | SegmentError::NotOurs { .. },
         ) => named(py, "ReplayError", text),
         ReplayError::Segment(_) | ReplayError::Options { .. } | ReplayError::Corrupt { .. } => named(py, "CorruptError", text),

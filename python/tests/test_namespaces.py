@@ -1,11 +1,16 @@
-"""Processes of another PID namespace, such as another container's, share /dev/shm but cannot tell who is alive here."""
+"""Processes of another PID namespace, such as another container's, share /dev/shm but cannot tell who is alive here.
+Where nobody can tell, nothing is shared."""
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from transitions import FIELDS, assert_whole, numbered
 
 import shoal
+
+WITHOUT_PIDFD = Path(__file__).parents[2] / "tests/data/without_pidfd.py"
 
 
 def run(prefix, script, *arguments):
@@ -46,3 +51,13 @@ def test_a_shared_replay_is_refused_without_a_proc_of_the_own_pid_namespace(othe
     # A private replay does not need to know which processes are alive.
     ended = run(prefix, "import shoal\nprint(shoal.Replay(100, {'value': 'float32'}).add({'value': 1.0}))")
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_shared_replay_is_refused_where_the_kernel_does_not_tell_of_the_end_of_processes():
+    prefix = [sys.executable, str(WITHOUT_PIDFD)]
+    if run(prefix, "pass").returncode != 0:
+        pytest.skip("this machine refuses no call to a program (seccomp)")
+    private = "import shoal\nshoal.Replay(100, {'value': 'float32'})"
+    assert run(prefix, private).returncode == 0
+    ended = run(prefix, private.replace("})", "}, shared=True)"))
+    assert "shoal.errors.ReplayError" in ended.stderr and "allows pidfd_open" in ended.stderr, ended.stderr

@@ -2,8 +2,8 @@
 //!
 //! A learner computes all the time, so a process that shares its core takes half of it, and all learners wait for the
 //! slowest. Binding helps if it keeps one core free for each learner and leaves at least one for the other processes.
-//! If there are too few cores for that, or other programs have them, the kernel shares them out better than any plan:
-//! it sees which process waits for the rate limiter and which core is idle.
+//! If there are too few cores for that, or other programs have them or the time on them, the kernel shares them out
+//! better than any plan: it sees which process waits for the rate limiter and which core is idle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -83,10 +83,13 @@ impl Finding {
 
 fn kernel(machine: &Machine) -> Finding {
     let fact = format!("Linux {}", machine.software.kernel);
-    if machine.software.kernel_version() >= OLDEST_KERNEL {
-        return Finding::ok("kernel", fact);
+    if machine.software.kernel_version() < OLDEST_KERNEL {
+        return Finding::problem("kernel", fact, format!("use Linux {}.{} or newer", OLDEST_KERNEL.0, OLDEST_KERNEL.1));
     }
-    Finding::problem("kernel", fact, format!("use Linux {}.{} or newer", OLDEST_KERNEL.0, OLDEST_KERNEL.1))
+    let Some(error) = &machine.software.pidfd_error else { return Finding::ok("kernel", fact) };
+    let fact = format!("{fact}, which does not tell of the end of processes (pidfd_open: {error})");
+    let fix = "in a container: use Docker 20.10 or newer, or a seccomp profile that allows pidfd_open and pidfd_send_signal";
+    Finding::problem("kernel", fact, fix)
 }
 
 fn cores(machine: &Machine) -> Finding {
@@ -311,7 +314,7 @@ mod tests {
         machine.software.libtorch =
             super::super::Libtorch { is_linked: true, folder: Some("/torch".into()), version: Some("2.13.0".into()), has_cuda: false };
         machine.software.most_open_files = 4_096;
-        machine.software.kernel = "6.1.0".into();
+        (machine.software.kernel, machine.software.pidfd_error) = ("6.1.0".into(), None);
         machine
     }
 
@@ -342,6 +345,7 @@ mod tests {
         type Damage = fn(&mut Machine);
         let defects: [(&str, Severity, Damage); 12] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
+            ("kernel", Severity::Problem, |machine| machine.software.pidfd_error = Some("Operation not permitted".into())),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
             ("cores", Severity::Warning, |machine| machine.cores.quota = Some(1.5)),
             ("memory", Severity::Warning, |machine| machine.memory.as_mut().unwrap().available_bytes = 1 << 30),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::utsname::uname;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use serde::Serialize;
 
 use super::{Libtorch, text_of};
@@ -20,6 +21,8 @@ pub const VERSION: &str = match option_env!("SHOAL_VERSION") {
 pub struct Software {
     /// The kernel's release, such as `6.1.0-13-amd64`.
     pub kernel: String,
+    /// Why the kernel does not tell of the end of processes (`pidfd_open`); `None` if it does.
+    pub pidfd_error: Option<String>,
     /// libtorch.
     pub libtorch: Libtorch,
     /// Files that a process may have open once it has raised its limit as far as it may.
@@ -36,6 +39,7 @@ impl Software {
         Self {
             // Not every `/proc` has a file that tells it.
             kernel: uname().map_or_else(|_| String::new(), |names| names.release().to_string_lossy().into_owned()),
+            pidfd_error: pidfd_open(getpid(), PidfdFlags::empty()).err().map(|error| error.to_string()),
             libtorch: Libtorch::detect(&text_of(root, "proc/self/maps"), cfg!(libtorch_on_demand)),
             most_open_files,
             largest_file_bytes,

@@ -101,6 +101,15 @@ pub enum SegmentError {
          (`mount -t proc proc /proc`, or `unshare --mount-proc`)"
     )]
     UnknownProcesses,
+    /// The kernel gives no descriptors of processes.
+    #[error(
+        "the kernel does not tell of the end of processes (pidfd_open: {source}): use Linux 5.4 or newer, and in a container Docker 20.10 \
+         or newer, or a seccomp profile that allows pidfd_open and pidfd_send_signal"
+    )]
+    NoPidfd {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Not one of ours.
     #[error("`{name}` is not a Shoal segment: it starts with {found:#018x}, expected {expected:#018x}")]
     NotASegment {

@@ -3,9 +3,11 @@
 use std::io::ErrorKind;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::SegmentError;
+use super::pidfd::{Pidfd, start_time};
 
 /// In place of the kernel's name of the boot, if that cannot be read.
 const UNKNOWN_BOOT: u128 = 0;
@@ -33,13 +35,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         let supervisor_pid = std::process::id();
         Self {
             run_id: uuid::Uuid::new_v4().as_u128(),
             boot_id: boot_id(),
             supervisor_pid,
-            supervisor_start_time: super::pidfd::start_time(supervisor_pid).unwrap_or(0),
+            supervisor_start_time: start_time(supervisor_pid).unwrap_or(0),
             created_unix_ms: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
@@ -48,13 +50,17 @@ impl Identity {
         }
     }
 
-    /// An error unless the kernel can be asked whether the processes of this namespace live.
-    pub(super) fn check_that_processes_are_known(&self) -> Result<(), SegmentError> {
-        if self.pid_namespace != 0 {
-            return Ok(());
+    /// An error unless the kernel can be asked whether the processes of this namespace live, and tells of their end.
+    pub(crate) fn check_that_processes_are_known(&self) -> Result<(), SegmentError> {
+        if self.pid_namespace == 0 {
+            // Asked again, for the reason.
+            return Err(pid_namespace().err().unwrap_or(SegmentError::UnknownProcesses));
         }
-        // Asked again, for the reason.
-        Err(pid_namespace().err().unwrap_or(SegmentError::UnknownProcesses))
+        match Pidfd::open(std::process::id()) {
+            Err(error @ (Errno::PERM | Errno::NOSYS)) => Err(SegmentError::NoPidfd { source: error.into() }),
+            // Another error, such as too many open files, may pass.
+            _ => Ok(()),
+        }
     }
 
     /// An error unless process ids and start times mean the same processes in the segment called `name` and here.

@@ -80,7 +80,7 @@ impl Segment {
     /// SIGBUS later, then write the description and publish the header.
     ///
     /// # Errors
-    /// The description is longer than the room for it, `/proc` does not tell who is alive, or the system has no room
+    /// The description is longer than the room for it, the kernel does not tell who is alive, or the system has no room
     /// for the segment or refuses to make it.
     pub fn create(layout: Layout, description: &Description, huge_pages: bool) -> Result<Self, SegmentError> {
         Self::described(layout, description, |identity, length_bytes| {

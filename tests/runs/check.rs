@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::namespaces::{self, in_a_mount_namespace, mount, unshare};
 use crate::support::programs::{said, start};
+use crate::support::skipped;
 
 /// The supervisor on the preset of CartPole with `overrides`, in a folder of its own.
 fn supervisor(folder: &Path, arguments: &[&str]) -> Output {
@@ -143,6 +144,28 @@ fn a_run_passes_where_proc_shows_processes_alone() {
     command.arg(env!("CARGO_BIN_EXE_supervisor")).arg(preset).arg("--check");
     let output = command.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn where_the_kernel_does_not_tell_of_the_end_of_processes_doctor_check_and_run_say_so() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let without_pidfd = |program: &str, arguments: &[&OsStr]| {
+        let mut command = Command::new("python3");
+        command.arg(root.join("tests/data/without_pidfd.py")).arg(program).args(arguments);
+        command.current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).output()
+    };
+    if !without_pidfd("true", &[]).is_ok_and(|output| output.status.success()) {
+        return skipped::because("there is no python3 here that can refuse pidfd_open to a program");
+    }
+    let reason = "not tell of the end of processes (pidfd_open: Operation not permitted (os error 1))";
+    let preset = root.join("configs/cartpole_dqn.toml");
+    for arguments in [&[OsStr::new("doctor")][..], &[preset.as_os_str(), OsStr::new("--check")], &[preset.as_os_str()]] {
+        let output = without_pidfd(env!("CARGO_BIN_EXE_supervisor"), arguments).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && text.contains(reason), "{text}");
+    }
+    assert!(!folder.path().join("runs/latest").is_symlink(), "the run has begun");
 }
 
 #[test]

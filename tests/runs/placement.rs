@@ -1,9 +1,10 @@
 //! On which cores the processes of real runs may run, as the kernel tells it. With a single core there is nothing to choose,
-//! and nothing is bound.
+//! and nothing is bound, nor where a control group leaves a run the time of fewer cores than it may use.
 
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
+use shoal::machine::cores;
 
 use crate::support::programs::{self, Supervised, command, confine, kill, start, start_beside, start_preset};
 use crate::support::skipped;
@@ -23,8 +24,10 @@ fn is_bound(run: &Supervised, pid: u32) -> bool {
     !list.is_empty() && list != allowed(run.pid())
 }
 
-fn has_two_cores() -> bool {
-    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+/// Whether learners are bound where nothing else runs.
+fn can_be_bound() -> bool {
+    let cores = cores::affinity_mask().len();
+    cores > 1 && cores::usable_now() == cores
 }
 
 /// Wait until `condition` holds of a run.
@@ -111,8 +114,8 @@ fn runs_that_start_at_the_same_moment_do_not_stay_on_one_core() {
 
 #[test]
 fn a_run_leaves_its_cores_when_another_program_takes_one() {
-    if !has_two_cores() {
-        return skipped::because("with a single core there is nothing to leave");
+    if !can_be_bound() {
+        return skipped::because("nothing is bound here, with a single core or a limit of time: there is nothing to leave");
     }
     let mut run = start(BOUND);
     let learner = run.wait_for_process("learner");
@@ -131,8 +134,8 @@ fn a_run_leaves_its_cores_when_another_program_takes_one() {
 
 #[test]
 fn a_run_that_may_use_other_cores_than_it_was_planned_for_follows_them() {
-    if !has_two_cores() {
-        return skipped::because("with a single core there are no others to follow");
+    if !can_be_bound() {
+        return skipped::because("nothing is bound here, with a single core or a limit of time: there are no others to follow");
     }
     let mut run = start(BOUND);
     let learner = run.wait_for_process("learner");

@@ -7,7 +7,8 @@ table! {
     /// How the machine is used.
     [machine] MachineConfig {
         /// Bind each learner to a core of its own, the fastest first, if that leaves a core for the other processes,
-        /// which share the rest. If other programs or runs take such a core, all processes are unbound.
+        /// which share the rest. If other programs or runs take such a core, all processes are unbound. None is bound
+        /// where a control group limits the time on the cores (`docker --cpus`).
         affinity: bool = true, Limits::Any, "";
         /// Threads of libtorch inside each learner.
         torch_threads: usize = 1, whole(1, 256), "threads";

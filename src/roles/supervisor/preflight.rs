@@ -19,18 +19,19 @@ use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironm
 use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
 use crate::roles::environments;
-use crate::segment::system;
+use crate::segment::{Identity, system};
 use crate::telemetry::{CHARTS, RunFolder};
 
 impl Prepared {
-    /// Try everything that a run needs and that can be tried without starting one: the device, the environment, the run folder and the
-    /// room on its disk; what a new run starts from; of a run that goes on, its folder, and all of its replay, which
-    /// may take a while. Whether it goes on, and where, or what it starts from, is added to the plan.
+    /// Try everything that a run needs and that can be tried without starting one: what the kernel tells of processes, the device, the
+    /// environment, the run folder and the room on its disk; what a new run starts from; of a run that goes on, its folder, and all of its
+    /// replay, which may take a while. Whether it goes on, and where, or what it starts from, is added to the plan.
     ///
     /// # Errors
     /// The first that fails, with its key and place.
     pub fn check(&self, plan: &mut Plan, resumption: Option<&Resumption>) -> Result<(), SupervisorError> {
         plan.removals().into_iter().for_each(|removal| plan.remark(removal));
+        Identity::of_this_process().check_that_processes_are_known()?;
         match resumption {
             Some(resumption) => {
                 plan.set_run_folder(resumption.folder().path());

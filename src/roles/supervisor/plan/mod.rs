@@ -168,7 +168,7 @@ impl Plan {
             description_bytes: DESCRIPTION_BYTES * (1 + config.to_toml().len() / (DESCRIPTION_BYTES / 2)),
         })?;
         let limiter = algorithm.experience().limiter();
-        let (placement, placed) = place(config, limiter, cores, neighbours);
+        let (placement, placed) = place(config, limiter, cores, beginning.usable_cores, neighbours);
         Ok(Self {
             layout,
             processes: slots.processes(placement.unwrap_or_default()),
@@ -327,8 +327,14 @@ fn frames(config: &Config, stagers: usize, stack: usize, capacity: usize) -> usi
     if stack == 0 { 0 } else { frames_for(capacity, stagers * config.most_environments(), stack, config.algorithm.n_step) }
 }
 
-/// Divides the cores, and says how for the plan.
-fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[Neighbour]) -> (Option<Placement>, String) {
+/// Divides the cores, with time for `usable_cores` of them, and says how for the plan.
+fn place(
+    config: &Config,
+    limiter: RateLimiter,
+    cores: &[usize],
+    usable_cores: usize,
+    neighbours: &[Neighbour],
+) -> (Option<Placement>, String) {
     let demand =
         Demand { learners: config.learner.processes(), actors: config.actor.count, actors_wait: limiter.samples_per_insert.is_some() };
     let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
@@ -340,6 +346,11 @@ fn place(config: &Config, limiter: RateLimiter, cores: &[usize], neighbours: &[N
     }
     if cores.is_empty() {
         return to_the_kernel("there are more than an affinity mask has room for".into());
+    }
+    // Runs of other containers, which nobody here sees, would take the same cores while others are idle.
+    if usable_cores < cores.len() {
+        let cores = counted(cores.len(), "core");
+        return to_the_kernel(format!("the control group has the time of {usable_cores} of {cores}, and others have the rest"));
     }
     if config.learner.prefetch {
         return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
@@ -464,6 +475,14 @@ mod tests {
         assert!(plan.to_string().contains("every process on any core: of 2 cores none would be left beside 2 learners\n"), "{plan}");
         let plan = plan_of_two_learners(&[0, 1], 1);
         assert!(plan.to_string().contains("on 1 core:") && plan.remarks()[0].starts_with("2 learners on 1 core"), "{plan}");
+    }
+
+    #[test]
+    fn a_control_group_without_the_time_of_all_cores_leaves_every_process_to_the_kernel() {
+        let [limited, unlimited] = [3, 4].map(|usable_cores| plan_of_two_learners(&[0, 1, 2, 3], usable_cores));
+        assert!(limited.to_string().contains("any core: the control group has the time of 3 of 4 cores, and others"), "{limited}");
+        assert!(limited.processes.iter().all(|process| process.cores.is_empty()));
+        assert!(unlimited.processes.iter().all(|process| !process.cores.is_empty()), "{unlimited}");
     }
 
     #[test]
