@@ -313,13 +313,17 @@ extern "C" fn note_stop(signal: libc::c_int) {
     STOPS.fetch_add(1, Relaxed);
     NEWEST_STOP.store(signal.unsigned_abs(), Relaxed);
     let begins = begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns());
-    let was_warned_of = match signal {
-        libc::SIGUSR1 | libc::SIGUSR2 => WARNED.swap(1, Relaxed) != 0,
-        libc::SIGINT => false,
+    let is_request = match signal {
+        // It only says that the end is near. Others repeat it, so it begins the second in which they do.
+        libc::SIGUSR1 | libc::SIGUSR2 => {
+            WARNED.store(1, Relaxed);
+            false
+        }
+        libc::SIGINT => begins,
         // One that only repeats the warning is not yet the end.
-        _ => begins && WARNED.swap(0, Relaxed) != 0,
+        _ => begins && WARNED.swap(0, Relaxed) == 0,
     };
-    if begins && !was_warned_of {
+    if is_request {
         REQUESTS.fetch_add(1, Relaxed);
     }
     // The first signal is the reason to stop; later ones change nothing.
@@ -363,8 +367,9 @@ pub fn stops() -> u32 {
 }
 
 /// How many requests to stop have arrived in this process. Signals of any kind within a second of the first are one
-/// request: a service manager sends one to every process, and some of these pass theirs on. The end that a batch system
-/// has warned of is none: it leaves time until the kill, in which a last checkpoint may be written to its end.
+/// request: a service manager sends one to every process, and some of these pass theirs on. The warning of a batch system
+/// is none, and neither is the end that it has warned of: both leave time until the kill, in which a last checkpoint may be
+/// written to its end.
 pub fn stop_requests() -> u32 {
     REQUESTS.load(Relaxed)
 }
@@ -492,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_a_batch_system_has_warned_of_is_no_other_request_to_stop() {
+    fn neither_the_warning_of_a_batch_system_nor_the_end_that_it_has_warned_of_is_a_request_to_stop() {
         let child = fork_child(|| {
             let begins = |signal| {
                 // As if it came seconds later.
@@ -501,12 +506,11 @@ mod tests {
                 note_stop(signal);
                 stop_requests() != before
             };
-            let begun = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM, libc::SIGTERM].map(begins);
+            let begun = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM, libc::SIGTERM, libc::SIGUSR1].map(begins);
             // A repetition of the warning within a second is not yet the end.
-            let warned_again = begins(libc::SIGUSR1);
             note_stop(libc::SIGTERM);
             let ended = begins(libc::SIGTERM);
-            i32::from(begun != [true, false, false, true] || !warned_again || ended)
+            i32::from(begun != [false, false, false, true, false] || ended)
         });
         assert!(wait_for_children(&[child.unwrap()]));
     }
