@@ -51,8 +51,9 @@ impl Sentinel {
             let _ = nix::unistd::setsid();
             let _ = system::ignore_signals_of_the_run();
             wait_for_end_of(supervisor);
-            // Somebody may have removed the file that was locked, and the supervisor was killed before it saw that.
-            let mut folder = folder.clone();
+            // Somebody may have removed the file that was locked, and the supervisor was killed before it saw that. The folder may have
+            // been moved since the fork.
+            let mut folder = folder.current();
             folder.take_anew();
             let salvage = salvage.map(|salvage| Salvage { folder: &folder, ..salvage });
             let salvages = salvage.is_some();
