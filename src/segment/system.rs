@@ -182,8 +182,8 @@ pub fn keep_freed_memory() -> bool {
 /// The signals that ask a program to stop. SIGUSR1 and SIGUSR2 are what batch systems warn with before they kill.
 pub const STOP_SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Let [`STOP_SIGNALS`] set the flag that [`stop_requested`] reads. All but SIGINT and SIGTERM stay ignored if the program
-/// was started to ignore them, as `nohup` does with SIGHUP: a closed terminal ends nothing then.
+/// Let [`STOP_SIGNALS`] set the flag that [`stop_requested`] reads, also those that are blocked. All but SIGINT and SIGTERM
+/// stay ignored if the program was started to ignore them, as `nohup` does with SIGHUP: a closed terminal ends nothing then.
 ///
 /// # Errors
 /// The system refuses to have one of them handled.
@@ -225,11 +225,14 @@ pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
 fn note_signals(signals: impl IntoIterator<Item = Signal>, flags: SaFlags) -> Result<(), SegmentError> {
     OWNER.store(std::process::id(), Relaxed);
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
-    for signal in signals {
+    let signals: SigSet = signals.into_iter().collect();
+    for signal in &signals {
         // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
         // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
+    // A program inherits what its parent blocks, as those do that wait for signals. Last, since one that has come is delivered now.
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&signals), None);
     Ok(())
 }
 
@@ -481,6 +484,17 @@ mod tests {
             let ended = waitpid(child, None).unwrap();
             raise(Signal::SIGTERM).unwrap();
             i32::from(ended != WaitStatus::Signaled(child, Signal::SIGTERM, false) || !stop_requested())
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
+    }
+
+    #[test]
+    fn a_stop_signal_that_the_parent_of_a_program_blocks_is_heeded_also_if_it_came_before() {
+        let child = fork_child(|| {
+            SigSet::from(Signal::SIGTERM).thread_block().unwrap();
+            nix::sys::signal::raise(Signal::SIGTERM).unwrap();
+            handle_stop_signals().unwrap();
+            i32::from(!stop_requested())
         });
         assert!(wait_for_children(&[child.unwrap()]));
     }
