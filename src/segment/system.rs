@@ -245,6 +245,14 @@ pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     [Signal::SIGINT, Signal::SIGUSR1, Signal::SIGUSR2].into_iter().try_for_each(|signal| dispose(signal, Disposition::Ignore))
 }
 
+/// Leave Ctrl+C to the supervisor, in a process that heeds the other stop signals as that does.
+///
+/// # Errors
+/// The system refuses to have it ignored.
+pub fn ignore_ctrl_c() -> Result<(), SegmentError> {
+    dispose(Signal::SIGINT, Disposition::Ignore)
+}
+
 /// Have the kernel keep a child that has ended until it is waited for: its id is not used again before that.
 ///
 /// # Errors
