@@ -182,8 +182,8 @@ pub fn keep_freed_memory() -> bool {
 /// The signals that ask a program to stop. SIGUSR1 and SIGUSR2 are what batch systems warn with before they kill.
 pub const STOP_SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Let [`STOP_SIGNALS`] set the flag that [`stop_requested`] reads. All but SIGINT and SIGTERM stay ignored if the program
-/// was started to ignore them, as `nohup` does with SIGHUP: a closed terminal ends nothing then.
+/// Let [`STOP_SIGNALS`] set the flag that [`stop_requested`] reads, also those that are blocked. All but SIGINT and SIGTERM
+/// stay ignored if the program was started to ignore them, as `nohup` does with SIGHUP: a closed terminal ends nothing then.
 ///
 /// # Errors
 /// The system refuses to have one of them handled.
@@ -225,11 +225,14 @@ pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
 fn note_signals(signals: impl IntoIterator<Item = Signal>, flags: SaFlags) -> Result<(), SegmentError> {
     OWNER.store(std::process::id(), Relaxed);
     let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
-    for signal in signals {
+    let signals: SigSet = signals.into_iter().collect();
+    for signal in &signals {
         // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
         // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
+    // A program inherits what its parent blocks, as those do that wait for signals. Last, since one that has come is delivered now.
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&signals), None);
     Ok(())
 }
 
@@ -240,6 +243,14 @@ fn note_signals(signals: impl IntoIterator<Item = Signal>, flags: SaFlags) -> Re
 /// The system refuses to have one of them ignored.
 pub fn ignore_signals_of_the_run() -> Result<(), SegmentError> {
     [Signal::SIGINT, Signal::SIGUSR1, Signal::SIGUSR2].into_iter().try_for_each(|signal| dispose(signal, Disposition::Ignore))
+}
+
+/// Leave Ctrl+C to the supervisor, in a process that heeds the other stop signals as that does.
+///
+/// # Errors
+/// The system refuses to have it ignored.
+pub fn ignore_ctrl_c() -> Result<(), SegmentError> {
+    dispose(Signal::SIGINT, Disposition::Ignore)
 }
 
 /// Have the kernel keep a child that has ended until it is waited for: its id is not used again before that.
@@ -313,13 +324,17 @@ extern "C" fn note_stop(signal: libc::c_int) {
     STOPS.fetch_add(1, Relaxed);
     NEWEST_STOP.store(signal.unsigned_abs(), Relaxed);
     let begins = begins_request(&NEXT_REQUEST_NS, clock_of_handler_ns());
-    let was_warned_of = match signal {
-        libc::SIGUSR1 | libc::SIGUSR2 => WARNED.swap(1, Relaxed) != 0,
-        libc::SIGINT => false,
+    let is_request = match signal {
+        // It only says that the end is near. Others repeat it, so it begins the second in which they do.
+        libc::SIGUSR1 | libc::SIGUSR2 => {
+            WARNED.store(1, Relaxed);
+            false
+        }
+        libc::SIGINT => begins,
         // One that only repeats the warning is not yet the end.
-        _ => begins && WARNED.swap(0, Relaxed) != 0,
+        _ => begins && WARNED.swap(0, Relaxed) == 0,
     };
-    if begins && !was_warned_of {
+    if is_request {
         REQUESTS.fetch_add(1, Relaxed);
     }
     // The first signal is the reason to stop; later ones change nothing.
@@ -363,8 +378,9 @@ pub fn stops() -> u32 {
 }
 
 /// How many requests to stop have arrived in this process. Signals of any kind within a second of the first are one
-/// request: a service manager sends one to every process, and some of these pass theirs on. The end that a batch system
-/// has warned of is none: it leaves time until the kill, in which a last checkpoint may be written to its end.
+/// request: a service manager sends one to every process, and some of these pass theirs on. The warning of a batch system
+/// is none, and neither is the end that it has warned of: both leave time until the kill, in which a last checkpoint may be
+/// written to its end.
 pub fn stop_requests() -> u32 {
     REQUESTS.load(Relaxed)
 }
@@ -481,6 +497,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stop_signal_that_the_parent_of_a_program_blocks_is_heeded_also_if_it_came_before() {
+        let child = fork_child(|| {
+            SigSet::from(Signal::SIGTERM).thread_block().unwrap();
+            nix::sys::signal::raise(Signal::SIGTERM).unwrap();
+            handle_stop_signals().unwrap();
+            i32::from(!stop_requested())
+        });
+        assert!(wait_for_children(&[child.unwrap()]));
+    }
+
+    #[test]
     fn signals_within_a_second_of_the_first_are_one_request_to_stop() {
         let next = AtomicU64::new(0);
         let begins = |ms: u64| begins_request(&next, ms * 1_000_000);
@@ -492,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_a_batch_system_has_warned_of_is_no_other_request_to_stop() {
+    fn neither_the_warning_of_a_batch_system_nor_the_end_that_it_has_warned_of_is_a_request_to_stop() {
         let child = fork_child(|| {
             let begins = |signal| {
                 // As if it came seconds later.
@@ -501,12 +528,11 @@ mod tests {
                 note_stop(signal);
                 stop_requests() != before
             };
-            let begun = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM, libc::SIGTERM].map(begins);
+            let begun = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM, libc::SIGTERM, libc::SIGUSR1].map(begins);
             // A repetition of the warning within a second is not yet the end.
-            let warned_again = begins(libc::SIGUSR1);
             note_stop(libc::SIGTERM);
             let ended = begins(libc::SIGTERM);
-            i32::from(begun != [true, false, false, true] || !warned_again || ended)
+            i32::from(begun != [false, false, false, true, false] || ended)
         });
         assert!(wait_for_children(&[child.unwrap()]));
     }

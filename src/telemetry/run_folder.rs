@@ -144,9 +144,17 @@ impl RunFolder {
         self.has_lost_its_lock() && self.record_path().is_file() && self.take().unwrap_or(false) && !self.has_lost_its_lock()
     }
 
-    /// Whether the file that was locked has no name any more.
+    /// Whether the file that was locked has lost its name, perhaps to another file. Its number of links does not tell: network file systems
+    /// give a file that is removed while it is open another name.
     fn has_lost_its_lock(&self) -> bool {
-        self.lock.as_ref().is_some_and(|lock| lock.metadata().is_ok_and(|facts| facts.nlink() == 0))
+        let identity = |facts: fs::Metadata| (facts.dev(), facts.ino());
+        // Where the folder is now: in the place from which it was moved a copy may lie, with another lock. A move between the two looks
+        // passes for a loss, but leaves neither a record nor a folder there in which another file could be locked.
+        self.lock.as_ref().is_some_and(|lock| match fs::metadata(self.current().path.join(LOCK)) {
+            // Of a file that was removed on another machine the system may say nothing any more (ESTALE).
+            Ok(named) => lock.metadata().map(identity).ok() != Some(identity(named)),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        })
     }
 
     /// Whether this process has locked the folder; `false` if its file system has no locks.

@@ -164,13 +164,18 @@ fn a_run_that_is_kept_goes_to_the_disk_for_whoever_wants_it_there() {
     run.wait_for_log("goes on from checkpoint");
     assert!(run.log().contains("with the replay"), "{}", run.log());
     run.wait_for("all rows", |line| number(line, "inserted") >= counts.inserted);
-    let checkpoints = run.checkpoints().len();
-    let keeper = run.kill_and_wait_for_keeper();
-    programs::kill(keeper, Signal::SIGTERM);
-    run.wait_for_end_of_all();
-    assert_eq!(run.checkpoints().len(), checkpoints + 1, "{}", run.log());
-    assert!(!run.run_folder().join("kept").exists());
-    assert!(run.adopt_elsewhere(&[]).contains("is not kept in memory"));
+    for signal in programs::stop_signals().into_iter().filter(|&signal| signal != Signal::SIGINT) {
+        let newest = run.checkpoints().pop();
+        let keeper = run.kill_and_wait_for_keeper();
+        programs::kill(keeper, signal);
+        run.wait_for_end_of_all();
+        assert!(run.checkpoints().pop() > newest, "after {signal}: {}", run.log());
+        assert!(!run.run_folder().join("kept").exists());
+        assert!(run.adopt_elsewhere(&[]).contains("is not kept in memory"));
+        run.resume(&[]);
+        run.wait_for_updates(number(run.metrics().last().unwrap(), "updates"));
+    }
+    run.end_by(Signal::SIGTERM);
 }
 
 #[test]

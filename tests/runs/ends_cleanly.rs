@@ -152,6 +152,32 @@ fn keeps_its_last_checkpoint_though_the_request_is_repeated() -> bool {
 }
 
 #[test]
+fn the_first_request_to_stop_costs_a_run_that_ended_by_itself_no_checkpoint() {
+    let mut run = start(&["run.stop_env_steps=1000", "checkpoint.interval_s=3600", "evaluator.enabled=false"]);
+    run.succeed();
+    for signal in programs::stop_signals() {
+        let before = run.checkpoints();
+        // As long as somebody else has this lock, no checkpoint is written.
+        let path = run.run_folder().join("checkpoints/.lock").canonicalize().unwrap();
+        let lock = std::fs::File::open(&path).unwrap();
+        lock.lock().unwrap();
+        let steps = number(&run.metrics().pop().unwrap(), "env_steps");
+        run.resume(&["--set", &format!("run.stop_env_steps={}", steps + 500)]);
+        run.look_for("the writer of its last checkpoint", |run| {
+            let processes = run.all_processes();
+            processes.into_iter().any(|pid| programs::is_open_in(pid, &path)).then_some(())
+        });
+        run.signal(signal);
+        // A run that gave it up would do so at once.
+        std::thread::sleep(Duration::from_millis(300));
+        drop(lock);
+        run.succeed();
+        let said = run.output();
+        assert!(run.checkpoints().last() > before.last() && !said.contains("given up"), "after {signal}: {said}");
+    }
+}
+
+#[test]
 fn learners_that_do_not_leave_in_time_are_killed_and_what_that_cost_is_told() {
     for count in [1, 2] {
         let mut run = start(&["checkpoint.interval_s=3600", "evaluator.enabled=false", &format!("learner.count={count}")]);

@@ -9,8 +9,8 @@ use shoal::checkpoint::PolicyWeights;
 use shoal::segment::processes::Role;
 
 use crate::support::programs::{
-    Supervised, checkpoints_in, kill, limit_files, living, number, process_slot, start, stop, stop_outside_of_operations, too_few_files,
-    wait_until,
+    Supervised, checkpoints_in, is_open_in, kill, limit_files, living, number, process_slot, start, stop, stop_outside_of_operations,
+    too_few_files, wait_until,
 };
 
 /// The processes that the supervisor has forked into a session of their own.
@@ -24,11 +24,7 @@ fn sentinels(run: &Supervised) -> Vec<u32> {
 
 /// Whether a sentinel of the run has the file open.
 fn is_open_in_a_sentinel(run: &Supervised, file: &Path) -> bool {
-    let has_it = |pid: u32| {
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-        files.flatten().any(|open| std::fs::read_link(open.path()).is_ok_and(|path| path == file))
-    };
-    sentinels(run).into_iter().any(has_it)
+    sentinels(run).into_iter().any(|pid| is_open_in(pid, file))
 }
 
 #[test]

@@ -216,10 +216,30 @@ fn a_lock_whose_file_was_removed_is_taken_anew_unless_others_were_first() {
     assert!(other.take().unwrap() && !folder.take_anew());
     other.give_back();
     assert!(folder.take_anew() && !other.take().unwrap());
+    // What becomes on a network file system of a file that is removed while it is open.
+    fs::rename(&lock, lock.with_file_name(".nfs0001")).unwrap();
+    assert!(folder.take_anew() && !other.take().unwrap());
     fs::remove_file(&lock).and_then(|()| fs::remove_file(folder.record_path())).unwrap();
     assert!(!folder.take_anew() && !lock.exists(), "somebody is removing the folder");
     fs::remove_dir_all(folder.path()).unwrap();
     assert!(!folder.take_anew(), "there is no folder");
+}
+
+#[test]
+fn a_copy_where_the_folder_of_a_run_was_before_it_was_moved_is_not_locked_in_its_place() {
+    let root = tempdir().unwrap();
+    let mut folder = RunFolder::create(root.path(), "run", CONFIG).unwrap();
+    let (before, moved) = (folder.path().to_path_buf(), root.path().join("moved"));
+    fs::rename(&before, &moved).unwrap();
+    fs::create_dir(&before).unwrap();
+    for file in ["run.json", "config.toml", ".lock"] {
+        fs::copy(moved.join(file), before.join(file)).unwrap();
+    }
+    assert!(!folder.take_anew() && RunFolder::open(&before).unwrap().take().unwrap());
+    assert!(!RunFolder::open(&moved).unwrap().take().unwrap(), "it is locked where it is now");
+    let mut folder = folder.current();
+    fs::remove_file(moved.join(".lock")).unwrap();
+    assert!(folder.take_anew() && !RunFolder::open(&moved).unwrap().take().unwrap());
 }
 
 #[test]

@@ -216,18 +216,19 @@ impl CheckpointWriter {
         }
     }
 
-    /// Wait for the end of the checkpoint under way, and `say` when that takes long. Another request to stop than the
-    /// first `requests` gives the checkpoint up.
+    /// Wait for the end of the checkpoint under way, and `say` when that takes long. One more request to stop than
+    /// `requests` gives the checkpoint up.
     pub(super) fn wait(&mut self, requests: u32, mut say: impl FnMut(&str)) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);
             }
-            if system::stop_requests() != requests {
+            if system::stop_requests() > requests {
                 self.abandon();
                 return Some(Err(Failed::of("the last checkpoint was given up after another stop signal; the one before stays")));
             }
-            if let Some(late) = self.late_after(WAITING_PATIENCE, "the end of the run waits for it, and Ctrl+C gives it up") {
+            let who_waits = "the end of the run waits for it, and a second request to stop, as by Ctrl+C, gives it up";
+            if let Some(late) = self.late_after(WAITING_PATIENCE, who_waits) {
                 say(&late);
             }
             wait_for(&mut self.descriptor().into_iter().collect::<Vec<_>>(), Duration::from_millis(100));

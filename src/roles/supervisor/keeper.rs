@@ -100,11 +100,9 @@ impl Keeper<'_> {
     /// Offer the run, and wait until it is adopted, or wanted on the disk, to which `write` writes it. If the disk
     /// does not take it, it stays.
     pub(super) fn keep(self, write: impl Fn(&RunFolder) -> Result<String, CheckpointError>) -> Ended {
-        // A stop signal, such as from a machine that is switched off, asks for the run on the disk. Without the
-        // handler the run would be lost.
-        let _ = system::handle_stop_signals_of_child();
         leave_the_terminal();
-        // In this order: a signal between the two looks is still to be heeded.
+        // A stop signal, such as from a machine that is switched off or a batch system that warns, asks for the run on the disk. In this
+        // order: a signal between the two looks is still to be heeded.
         let stops_before = system::stops();
         let mut stops_heeded = if system::stop_requested() { 0 } else { stops_before };
         let (control, keeping) = (self.segment.control(), self.segment.control().keeping());

@@ -49,10 +49,12 @@ impl Sentinel {
                 segment.retire();
             }
             let _ = nix::unistd::setsid();
-            let _ = system::ignore_signals_of_the_run();
+            // The other stop signals are noted by the handlers of the supervisor, and ask a keeper for the run on the disk.
+            let _ = system::ignore_ctrl_c();
             wait_for_end_of(supervisor);
-            // Somebody may have removed the file that was locked, and the supervisor was killed before it saw that.
-            let mut folder = folder.clone();
+            // Somebody may have removed the file that was locked, and the supervisor was killed before it saw that. The folder may have
+            // been moved since the fork.
+            let mut folder = folder.current();
             folder.take_anew();
             let salvage = salvage.map(|salvage| Salvage { folder: &folder, ..salvage });
             let salvages = salvage.is_some();

@@ -108,6 +108,12 @@ pub fn stop_outside_of_operations(slot: ProcessSlot<'_>) {
     }
 }
 
+/// Whether a process has `file` open.
+pub fn is_open_in(pid: u32, file: &Path) -> bool {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    files.flatten().any(|open| std::fs::read_link(open.path()).is_ok_and(|path| path == file))
+}
+
 /// Shared-memory objects of the supervisor with this process id.
 pub fn segments_of(pid: u32) -> Vec<String> {
     let wanted = format!("{}{pid}-", shoal::segment::segment_name_prefix());

@@ -126,9 +126,11 @@ impl Session {
     }
 
     /// Write the last checkpoint, which `begin` begins, and say what became of it. If the disk does not take it, it
-    /// is tried for a while, until another request to stop comes.
+    /// is tried for a while, until a second request to stop comes.
     fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
-        let requests = system::stop_requests();
+        // The request that ended the run is counted by now, since the handler counts it before it says that there is one. If none did, the
+        // first is still to come, and is no impatience: a service manager sends it to whatever runs, and leaves time for a last checkpoint.
+        let requests = system::stop_requests().max(1);
         let attempt = |session: &mut Self| match begin(session) {
             Ok(()) => session.wait_for_checkpoint(requests),
             Err(failed) => Some(Err(failed)),
@@ -139,7 +141,7 @@ impl Session {
             let deadline = Instant::now() + ROOM_PATIENCE;
             while matches!(&ended, Some(Err(failed)) if failed.is_of_disk) {
                 thread::sleep(ROOM_PAUSE);
-                if Instant::now() >= deadline || system::stop_requests() != requests {
+                if Instant::now() >= deadline || system::stop_requests() > requests {
                     break;
                 }
                 ended = attempt(self);
