@@ -341,7 +341,7 @@ impl Learning for AppoLearning {
         let fragments = batch.rows();
         // Advantages are normalised over all fragments, which therefore need to be one block.
         let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
-        gradient.fill(0.0);
+        self.policy.begin_gradient();
         let mut explained = Explained::default();
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));

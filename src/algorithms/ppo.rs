@@ -297,7 +297,7 @@ impl Learning for PpoLearning {
             let (mean, deviation) = mean_and_deviation(part.iter().map(|step| step.advantage));
             part.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }
-        gradient.fill(0.0);
+        self.policy.begin_gradient();
         for steps in part.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
             let places = steps.iter().map(|step| (step.fragment, step.step));
