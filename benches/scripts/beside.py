@@ -37,6 +37,9 @@ LOOPS = {
     "CartPole, a learner at batches of 512": ("cartpole_dqn", ["learner.batch_size=512", "replay.min_size=1000"], "updates", 1),
     "HalfCheetah, an actor": ("halfcheetah_sac", [*ACTING, "replay.capacity=4000000", "replay.min_size=4000000"], "env_steps", -1),
     "HalfCheetah, a learner": ("halfcheetah_sac", ["replay.min_size=1000", "actor.random_steps=0"], "updates", 1),
+    "CartPole, a learner of PPO": ("cartpole_ppo", [], "updates", 1),
+    "CartPole, a learner of APPO": ("cartpole_appo", [], "updates", 1),
+    "HalfCheetah, a learner of PPO, 16 steps an update": ("halfcheetah_ppo", ["algorithm.minibatches=32"], "updates", 1),
 }
 
 # How long a whole run has the machine to itself at a time.

@@ -141,6 +141,8 @@ struct Block {
     inputs: ValueBuffer,
     outputs: Vec<f32>,
     target_outputs: Vec<f32>,
+    /// Probabilities of the actions in one row: of the policy, and of the target network's.
+    probabilities: [Vec<f32>; 2],
     output_gradient: Vec<f32>,
     steps: Vec<TracedStep>,
     traced: Vec<Traced>,
@@ -173,6 +175,7 @@ impl AppoLearning {
                 inputs: ValueBuffer::zeros(shape.element, 0),
                 outputs: Vec::new(),
                 target_outputs: Vec::new(),
+                probabilities: [Vec::new(), Vec::new()],
                 output_gradient: Vec::new(),
                 steps: Vec::new(),
                 traced: Vec::new(),
@@ -260,19 +263,21 @@ impl AppoLearning {
         let outputs = self.policy.outputs();
         let trajectories = FragmentBatch::new(batch, &self.shape);
         let mut sums = StepSums::of([POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED, IMPORTANCE_WEIGHT]);
-        let Block { fragments, outputs: online, target_outputs, output_gradient, traced, .. } = &mut self.block;
+        let Block { fragments, outputs: online, target_outputs, probabilities, output_gradient, traced, .. } = &mut self.block;
+        let [online_probabilities, target_probabilities] = probabilities;
         output_gradient.fill(0.0);
         for &(fragment, first, length) in &*fragments {
             for step in 0..length {
                 let row = (first + step) * outputs;
                 let policy = row..row + self.distribution.outputs();
                 let value = policy.end;
-                let (online_policy, target_policy) = (&online[policy.clone()], &target_outputs[policy.clone()]);
+                let online_policy = self.distribution.describe(&online[policy.clone()], online_probabilities);
+                let target_policy = self.distribution.describe(&target_outputs[policy.clone()], target_probabilities);
                 let action = trajectories.action(fragment, step);
                 let Traced { target, advantage } = traced[first + step];
                 let log_probabilities = LogProbabilities {
-                    online: self.distribution.log_probability(online_policy, action),
-                    target: self.distribution.log_probability(target_policy, action),
+                    online: online_policy.log_probability(action),
+                    target: target_policy.log_probability(action),
                     acted: trajectories.log_probability(fragment, step),
                 };
                 let policy_loss = self.settings.surrogate.at(log_probabilities, advantage, self.clip_ratio);
@@ -280,16 +285,16 @@ impl AppoLearning {
                 explained.add(target, error);
                 output_gradient[value] = self.value_coefficient * error;
                 let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: self.penalty };
-                self.distribution.add_gradient(online_policy, action, target_policy, slopes, &mut output_gradient[policy]);
+                online_policy.add_gradient(action, &target_policy, slopes, &mut output_gradient[policy]);
                 let values = [
                     policy_loss.loss,
                     0.5 * error * error,
-                    self.distribution.entropy(online_policy),
-                    self.distribution.divergence(online_policy, target_policy),
+                    online_policy.entropy,
+                    online_policy.divergence(&target_policy),
                     if policy_loss.is_clipped { 1.0 } else { 0.0 },
                     (log_probabilities.target - log_probabilities.acted).exp().min(self.trace.max_importance_weight),
                 ];
-                sums.add(values.map(f64::from), self.distribution.deviation(online_policy));
+                sums.add(values.map(f64::from), online_policy.deviation());
             }
         }
         sums.report(share);
@@ -336,7 +341,7 @@ impl Learning for AppoLearning {
         let fragments = batch.rows();
         // Advantages are normalised over all fragments, which therefore need to be one block.
         let at_once = if self.normalise_advantages { fragments } else { (self.policy.rows_at_once() / (self.shape.steps + 1)).max(1) };
-        gradient.fill(0.0);
+        self.policy.begin_gradient();
         let mut explained = Explained::default();
         for first in (0..fragments).step_by(at_once) {
             self.evaluate(batch, first..(first + at_once).min(fragments));

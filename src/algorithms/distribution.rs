@@ -29,7 +29,7 @@ pub(super) enum Distribution {
     },
 }
 
-/// Derivatives of a loss, from which [`Distribution::add_gradient`] computes its gradient.
+/// Derivatives of a loss, from which [`Described::add_gradient`] computes its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Slopes {
     /// With respect to the logarithm of the action's probability.
@@ -99,43 +99,69 @@ impl Distribution {
         }
     }
 
-    /// The entropy, in nats.
-    pub(super) fn entropy(self, outputs: &[f32]) -> f32 {
-        match self {
+    /// The distribution that `outputs` describe; `probabilities` is room for those of several actions.
+    pub(super) fn describe<'a>(self, outputs: &'a [f32], probabilities: &'a mut Vec<f32>) -> Described<'a> {
+        probabilities.clear();
+        let (normaliser, entropy) = match self {
             Self::Categorical { .. } => {
                 let normaliser = log_sum_exp(outputs);
-                -outputs.iter().map(|logit| (logit - normaliser).exp() * (logit - normaliser)).sum::<f32>()
+                probabilities.extend(outputs.iter().map(|logit| (logit - normaliser).exp()));
+                let terms = probabilities.iter().zip(outputs).map(|(probability, logit)| probability * (logit - normaliser));
+                (normaliser, -terms.sum::<f32>())
             }
-            Self::Gaussian { elements } => outputs[elements..].iter().map(|deviation| clamp(*deviation) + 0.5 * (2.0 * PI * E).ln()).sum(),
+            Self::Gaussian { elements } => {
+                (0.0, outputs[elements..].iter().map(|deviation| clamp(*deviation) + 0.5 * (2.0 * PI * E).ln()).sum())
+            }
+        };
+        Described { distribution: self, outputs, normaliser, probabilities, entropy }
+    }
+}
+
+/// The distribution of one row of outputs. Its exponentials, in which a row's time would go, are computed once.
+pub(super) struct Described<'a> {
+    distribution: Distribution,
+    outputs: &'a [f32],
+    /// What logits have to lose to be logarithms of probabilities.
+    normaliser: f32,
+    /// Of each of several actions; empty for normal distributions.
+    probabilities: &'a [f32],
+    /// In nats.
+    pub(super) entropy: f32,
+}
+
+impl Described<'_> {
+    /// As [`Distribution::log_probability`].
+    pub(super) fn log_probability(&self, action: &[u32]) -> f32 {
+        match self.distribution {
+            Distribution::Categorical { actions } => self.outputs[index(action, actions)] - self.normaliser,
+            Distribution::Gaussian { .. } => self.distribution.log_probability(self.outputs, action),
         }
     }
 
     /// The standard deviation, mean over the elements; `None` where one of several actions is chosen.
-    pub(super) fn deviation(self, outputs: &[f32]) -> Option<f32> {
-        match self {
-            Self::Categorical { .. } => None,
-            Self::Gaussian { elements } => {
-                Some(outputs[elements..].iter().map(|deviation| clamp(*deviation).exp()).sum::<f32>() / elements as f32)
+    pub(super) fn deviation(&self) -> Option<f32> {
+        match self.distribution {
+            Distribution::Categorical { .. } => None,
+            Distribution::Gaussian { elements } => {
+                Some(self.outputs[elements..].iter().map(|deviation| clamp(*deviation).exp()).sum::<f32>() / elements as f32)
             }
         }
     }
 
     /// The divergence of this distribution from another, `KL(other || this)`, in nats.
-    pub(super) fn divergence(self, outputs: &[f32], other: &[f32]) -> f32 {
-        match self {
-            Self::Categorical { .. } => {
-                let normaliser = log_sum_exp(outputs);
-                let other_normaliser = log_sum_exp(other);
-                let difference = |(logit, other): (&f32, &f32)| {
-                    let other_log_probability = other - other_normaliser;
-                    other_log_probability.exp() * (other_log_probability - (logit - normaliser))
-                };
-                outputs.iter().zip(other).map(difference).sum()
-            }
-            Self::Gaussian { elements } => (0..elements)
+    pub(super) fn divergence(&self, other: &Self) -> f32 {
+        match self.distribution {
+            Distribution::Categorical { actions } => (0..actions)
+                .map(|action| {
+                    let [log_probability, other_log_probability] =
+                        [self, other].map(|described| described.outputs[action] - described.normaliser);
+                    other.probabilities[action] * (other_log_probability - log_probability)
+                })
+                .sum(),
+            Distribution::Gaussian { elements } => (0..elements)
                 .map(|element| {
                     let [(mean, deviation), (other_mean, other_deviation)] =
-                        [outputs, other].map(|outputs| normal(outputs, element, elements));
+                        [self, other].map(|described| normal(described.outputs, element, elements));
                     let spread = (other_deviation * other_deviation + (other_mean - mean).powi(2)) / (2.0 * deviation * deviation);
                     deviation.ln() - other_deviation.ln() + spread - 0.5
                 })
@@ -145,30 +171,28 @@ impl Distribution {
 
     /// Add the gradient of a loss to `gradient`, given its derivatives with respect to the action's probability, the
     /// entropy, and the divergence from `other`.
-    pub(super) fn add_gradient(self, outputs: &[f32], action: &[u32], other: &[f32], slopes: Slopes, gradient: &mut [f32]) {
-        match self {
-            Self::Categorical { actions } => {
-                let normaliser = log_sum_exp(outputs);
-                let other_normaliser = log_sum_exp(other);
+    pub(super) fn add_gradient(&self, action: &[u32], other: &Self, slopes: Slopes, gradient: &mut [f32]) {
+        match self.distribution {
+            Distribution::Categorical { actions } => {
                 let taken = index(action, actions);
-                let entropy = self.entropy(outputs);
                 for (position, gradient) in gradient.iter_mut().enumerate() {
-                    let log_probability = outputs[position] - normaliser;
-                    let probability = log_probability.exp();
+                    let log_probability = self.outputs[position] - self.normaliser;
+                    let probability = self.probabilities[position];
                     let was_taken = if position == taken { 1.0 } else { 0.0 };
                     *gradient += slopes.log_probability * (was_taken - probability)
-                        - slopes.entropy * probability * (log_probability + entropy)
-                        + slopes.divergence * (probability - (other[position] - other_normaliser).exp());
+                        - slopes.entropy * probability * (log_probability + self.entropy)
+                        + slopes.divergence * (probability - other.probabilities[position]);
                 }
             }
-            Self::Gaussian { elements } => {
+            Distribution::Gaussian { elements } => {
                 let action: &[f32] = bytemuck::cast_slice(action);
                 let (mean_gradients, deviation_gradients) = gradient.split_at_mut(elements);
                 for element in 0..elements {
-                    let (mean, deviation) = normal(outputs, element, elements);
+                    let (mean, deviation) = normal(self.outputs, element, elements);
                     // PPO has no divergence in its loss, and need not compute the exponential of the other's deviation.
                     let has_divergence = slopes.divergence != 0.0;
-                    let (other_mean, other_deviation) = if has_divergence { normal(other, element, elements) } else { (mean, deviation) };
+                    let (other_mean, other_deviation) =
+                        if has_divergence { normal(other.outputs, element, elements) } else { (mean, deviation) };
                     let variance = deviation * deviation;
                     let distance = action[element] - mean;
                     mean_gradients[element] +=
@@ -177,7 +201,7 @@ impl Distribution {
                     let deviation_gradient = slopes.log_probability * (distance * distance / variance - 1.0)
                         + slopes.entropy
                         + slopes.divergence * (1.0 - spread);
-                    if is_followed(outputs[elements + element], deviation_gradient) {
+                    if is_followed(self.outputs[elements + element], deviation_gradient) {
                         deviation_gradients[element] += deviation_gradient;
                     }
                 }
@@ -233,16 +257,23 @@ mod tests {
     }
 
     fn assert_slopes(distribution: Distribution, outputs: &[f32], other: &[f32], action: &[u32]) {
-        let value = |outputs: &[f32], which: usize| match which {
-            0 => distribution.log_probability(outputs, action),
-            1 => distribution.entropy(outputs),
-            _ => distribution.divergence(outputs, other),
+        let (mut room, mut other_room) = (Vec::new(), Vec::new());
+        let (described, other) = (distribution.describe(outputs, &mut room), distribution.describe(other, &mut other_room));
+        let value = |outputs: &[f32], which: usize| {
+            let mut room = Vec::new();
+            let described = distribution.describe(outputs, &mut room);
+            match which {
+                0 => described.log_probability(action),
+                1 => described.entropy,
+                _ => described.divergence(&other),
+            }
         };
+        assert_eq!(value(outputs, 0), distribution.log_probability(outputs, action));
         for which in 0..3 {
             let one = |index| if which == index { 1.0 } else { 0.0 };
             let slopes = Slopes { log_probability: one(0), entropy: one(1), divergence: one(2) };
             let mut gradient = vec![0.0; outputs.len()];
-            distribution.add_gradient(outputs, action, other, slopes, &mut gradient);
+            described.add_gradient(action, &other, slopes, &mut gradient);
             for position in 0..outputs.len() {
                 let moved = |by: f32| {
                     let mut outputs = outputs.to_vec();
@@ -256,7 +287,7 @@ mod tests {
                 );
             }
         }
-        assert!(distribution.divergence(outputs, outputs).abs() < 1e-6 && distribution.divergence(outputs, other) > 0.0);
+        assert!(described.divergence(&described).abs() < 1e-6 && described.divergence(&other) > 0.0);
     }
 
     #[test]
@@ -270,8 +301,10 @@ mod tests {
     #[test]
     fn the_deviation_is_the_mean_of_those_of_the_elements_within_their_limits() {
         let (distribution, outputs, ..) = CATEGORICAL;
-        assert_eq!(distribution.deviation(&outputs), None);
-        let found = Distribution::Gaussian { elements: 3 }.deviation(&[0.3, -0.2, 0.1, -6.0, -0.5, 3.0]).unwrap();
+        let mut room = Vec::new();
+        assert_eq!(distribution.describe(&outputs, &mut room).deviation(), None);
+        let outputs = [0.3, -0.2, 0.1, -6.0, -0.5, 3.0];
+        let found = Distribution::Gaussian { elements: 3 }.describe(&outputs, &mut room).deviation().unwrap();
         let expected = [-5.0f32, -0.5, 2.0].map(f32::exp).iter().sum::<f32>() / 3.0;
         assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
     }
@@ -283,8 +316,9 @@ mod tests {
         {
             // A step goes against the slope.
             let slopes = Slopes { log_probability: 0.0, entropy: slope, divergence: 0.0 };
-            let (outputs, mut gradient) = ([0.0, log_deviation], [0.0; 2]);
-            Distribution::Gaussian { elements: 1 }.add_gradient(&outputs, &[0], &outputs, slopes, &mut gradient);
+            let (outputs, mut room, mut gradient) = ([0.0, log_deviation], Vec::new(), [0.0; 2]);
+            let described = Distribution::Gaussian { elements: 1 }.describe(&outputs, &mut room);
+            described.add_gradient(&[0], &described, slopes, &mut gradient);
             assert_eq!(gradient[1], if follows { slope } else { 0.0 }, "{log_deviation} with a slope of {slope}");
         }
     }

@@ -21,7 +21,8 @@ pub(super) struct LearnedPolicy {
     decoder: Option<Decoder>,
     /// Parameters of the network that are never changed.
     fixed: Range<usize>,
-    part: Vec<f32>,
+    /// Whether nothing has been added to the gradient yet.
+    begins_gradient: bool,
     rows_at_once: usize,
 }
 
@@ -36,7 +37,7 @@ impl LearnedPolicy {
         fixed: Range<usize>,
         device: Device,
     ) -> Self {
-        Self { part: vec![0.0; network.len()], network, value, decoder, fixed, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
+        Self { network, value, decoder, fixed, begins_gradient: true, rows_at_once: device.rows_at_once(BLOCK_ROWS) }
     }
 
     /// How many rows to take through the network at once.
@@ -84,6 +85,11 @@ impl LearnedPolicy {
         value.merge(outputs);
     }
 
+    /// Let the next [`Self::add_gradient`] overwrite the gradient that it is given.
+    pub(super) fn begin_gradient(&mut self) {
+        self.begins_gradient = true;
+    }
+
     /// Add the gradient of the last [`Self::forward`]'s losses to `gradient`: of the losses whose derivative with
     /// respect to the outputs is `output_gradient`, and of the auto-encoder's reconstruction of `rows`.
     pub(super) fn add_gradient(
@@ -95,19 +101,22 @@ impl LearnedPolicy {
         gradient: &mut [f32],
         share: &mut Share,
     ) {
-        let (network_gradient, others) = gradient.split_at_mut(self.part.len());
+        let is_first = std::mem::take(&mut self.begins_gradient);
+        let (network_gradient, others) = gradient.split_at_mut(self.network.len());
         let (value_gradient, decoder_gradient) = others.split_at_mut(self.value.as_ref().map_or(0, ValueNetwork::len));
         if let Some(decoder) = &mut self.decoder {
+            if is_first {
+                decoder_gradient.fill(0.0);
+            }
             let sum = decoder.add_gradient(seen, rows, outputs, output_gradient, decoder_gradient);
             share.tally.add_all(RECONSTRUCTION_LOSS, sum, rows.len() as f64);
         }
         let output_gradient = match &mut self.value {
             None => output_gradient,
-            Some(value) => value.add_gradient(output_gradient, value_gradient),
+            Some(value) => value.add_gradient(output_gradient, value_gradient, is_first),
         };
-        self.network.online.backward(output_gradient, Some(&mut self.part), None);
-        self.part[self.fixed.clone()].fill(0.0);
-        network_gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+        self.network.add_gradient(output_gradient, network_gradient, is_first);
+        network_gradient[self.fixed.clone()].fill(0.0);
     }
 
     /// One step against `gradient`, which is clipped in place: policy and value together, whether they share a network
@@ -115,14 +124,14 @@ impl LearnedPolicy {
     /// the gradient is not.
     pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
         let value_parameters = self.value.as_ref().map_or(0, ValueNetwork::len);
-        let (together, decoder_gradient) = gradient.split_at_mut(self.part.len() + value_parameters);
+        let (together, decoder_gradient) = gradient.split_at_mut(self.network.len() + value_parameters);
         let decoder_norm = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(decoder_gradient, learning_rate));
         let norm = match &mut self.value {
             None => self.network.step(together, learning_rate),
             Some(value) => {
                 let norm = self.network.clip(together);
                 if norm.is_finite() {
-                    let (network_gradient, value_gradient) = together.split_at_mut(self.part.len());
+                    let (network_gradient, value_gradient) = together.split_at_mut(self.network.len());
                     self.network.step(network_gradient, learning_rate);
                     value.step(value_gradient, learning_rate);
                 }

@@ -111,6 +111,8 @@ struct Block {
     rows: Vec<usize>,
     inputs: ValueBuffer,
     outputs: Vec<f32>,
+    /// Probabilities of the actions in one row.
+    probabilities: Vec<f32>,
     output_gradient: Vec<f32>,
 }
 
@@ -157,6 +159,7 @@ impl PpoLearning {
                 rows: Vec::new(),
                 inputs: ValueBuffer::zeros(shape.element, 0),
                 outputs: Vec::new(),
+                probabilities: Vec::new(),
                 output_gradient: Vec::new(),
             },
             settings: settings.clone(),
@@ -202,39 +205,40 @@ impl PpoLearning {
         let trajectories = FragmentBatch::new(batch, &self.shape);
         let outputs = self.policy.outputs();
         let policy_outputs = self.distribution.outputs();
-        let Block { outputs: online, output_gradient, .. } = &mut self.block;
+        let Block { outputs: online, probabilities, output_gradient, .. } = &mut self.block;
         output_gradient.fill(0.0);
         let rows = online.chunks_exact(outputs).zip(output_gradient.chunks_exact_mut(outputs));
         let mut sums = StepSums::of([POLICY_LOSS, VALUE_LOSS, ENTROPY, DIVERGENCE, CLIPPED]);
         for (&Step { fragment, step, advantage, target }, (outputs, gradient)) in steps.iter().zip(rows) {
             let (policy, value) = outputs.split_at(policy_outputs);
+            let policy = self.distribution.describe(policy, probabilities);
             let (policy_gradient, value_gradient) = gradient.split_at_mut(policy_outputs);
             let action = trajectories.action(fragment, step);
             let acted = trajectories.log_probability(fragment, step);
             // PPO has no target network: the policy that acted takes its place.
-            let log_probabilities = LogProbabilities { online: self.distribution.log_probability(policy, action), target: acted, acted };
+            let log_probabilities = LogProbabilities { online: policy.log_probability(action), target: acted, acted };
             let log_ratio = f64::from(log_probabilities.online - acted);
             let policy_loss = Surrogate::Clipped.at(log_probabilities, advantage, self.clip_ratio);
             let error = value[0] - target;
             value_gradient[0] = self.value_coefficient * error;
             let slopes = Slopes { log_probability: policy_loss.slope, entropy: -self.entropy_coefficient, divergence: 0.0 };
-            self.distribution.add_gradient(policy, action, policy, slopes, policy_gradient);
+            policy.add_gradient(action, &policy, slopes, policy_gradient);
             let values = [
                 f64::from(policy_loss.loss),
                 f64::from(0.5 * error * error),
-                f64::from(self.distribution.entropy(policy)),
+                f64::from(policy.entropy),
                 // An estimate of KL(mu || pi) that is never negative (Schulman 2020, "Approximating KL Divergence").
                 log_ratio.exp_m1() - log_ratio,
                 if policy_loss.is_clipped { 1.0 } else { 0.0 },
             ];
-            sums.add(values, self.distribution.deviation(policy));
+            sums.add(values, policy.deviation());
         }
         sums.report(share);
     }
 
     /// Add the gradient of the block's losses with respect to everything that learns to `gradient`.
     fn backward(&mut self, gradient: &mut [f32], share: &mut Share) {
-        let Block { rows, inputs, outputs, output_gradient } = &mut self.block;
+        let Block { rows, inputs, outputs, output_gradient, .. } = &mut self.block;
         let seen = inputs.values().first(rows.len() * self.shape.observation_length());
         self.policy.add_gradient(seen, rows, outputs, output_gradient, gradient, share);
     }
@@ -293,7 +297,7 @@ impl Learning for PpoLearning {
             let (mean, deviation) = mean_and_deviation(part.iter().map(|step| step.advantage));
             part.iter_mut().for_each(|step| step.advantage = (step.advantage - mean) / deviation);
         }
-        gradient.fill(0.0);
+        self.policy.begin_gradient();
         for steps in part.chunks(self.policy.rows_at_once()) {
             let block = &mut self.block;
             let places = steps.iter().map(|step| (step.fragment, step.step));

@@ -23,6 +23,8 @@ pub struct Trained {
     pub target: Option<Box<dyn Network>>,
     adam: Adam,
     max_gradient_norm: f32,
+    /// Buffer for a gradient that is added to others.
+    part: Vec<f32>,
 }
 
 impl Trained {
@@ -32,7 +34,8 @@ impl Trained {
         if let Some(target) = &mut target {
             target.set_parameters(parameters);
         }
-        Self { adam: Adam::new(parameters.len(), adam_settings(config)), max_gradient_norm: max_gradient_norm(config), online, target }
+        let adam = Adam::new(parameters.len(), adam_settings(config));
+        Self { adam, max_gradient_norm: max_gradient_norm(config), online, target, part: Vec::new() }
     }
 
     /// Build the network that `spec` describes on `device`, and train it from `parameters` on.
@@ -66,6 +69,17 @@ impl Trained {
     /// Updates made so far.
     pub fn steps(&self) -> u64 {
         self.adam.steps()
+    }
+
+    /// Add the gradient of the parameters to `gradient`, given that of the outputs of the last forward pass; the first of
+    /// several passes overwrites `gradient` instead.
+    pub(super) fn add_gradient(&mut self, output_gradient: &[f32], gradient: &mut [f32], is_first: bool) {
+        if is_first {
+            return self.online.backward(output_gradient, Some(gradient), None);
+        }
+        self.part.resize(gradient.len(), 0.0);
+        self.online.backward(output_gradient, Some(&mut self.part), None);
+        gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
     }
 
     /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is

@@ -16,19 +16,17 @@ pub(super) struct ValueNetwork {
     values: Vec<f32>,
     /// The policy network's output, or its gradient.
     policy_outputs: Vec<f32>,
-    part: Vec<f32>,
 }
 
 impl ValueNetwork {
     /// Put the value of `network` at `column` among the `policy_columns` of the policy network's output.
     pub(super) fn new(network: Trained, column: usize, policy_columns: usize) -> Self {
-        let part = vec![0.0; network.len()];
-        Self { network, column, policy_columns, values: Vec::new(), policy_outputs: Vec::new(), part }
+        Self { network, column, policy_columns, values: Vec::new(), policy_outputs: Vec::new() }
     }
 
     /// Number of parameters.
     pub(super) fn len(&self) -> usize {
-        self.part.len()
+        self.network.len()
     }
 
     /// The network, and what a pass over so many rows has to fill before [`Self::merge`]: the policy network's outputs
@@ -49,9 +47,8 @@ impl ValueNetwork {
         }
     }
 
-    /// Add the gradient of this network's parameters to `gradient`, given the gradient of all outputs of the last
-    /// forward pass. Returns the gradient of the policy network's outputs.
-    pub(super) fn add_gradient(&mut self, output_gradient: &[f32], gradient: &mut [f32]) -> &[f32] {
+    /// As [`Trained::add_gradient`], given the gradient of all outputs. Returns that of the policy network's outputs.
+    pub(super) fn add_gradient(&mut self, output_gradient: &[f32], gradient: &mut [f32], is_first: bool) -> &[f32] {
         self.make_room(output_gradient.len() / (self.policy_columns + 1));
         let policy_rows = self.policy_outputs.chunks_exact_mut(self.policy_columns);
         for ((row, policy_row), value) in output_gradient.chunks_exact(self.policy_columns + 1).zip(policy_rows).zip(&mut self.values) {
@@ -60,8 +57,7 @@ impl ValueNetwork {
             *value = row[self.column];
             behind.copy_from_slice(&row[self.column + 1..]);
         }
-        self.network.online.backward(&self.values, Some(&mut self.part), None);
-        gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
+        self.network.add_gradient(&self.values, gradient, is_first);
         &self.policy_outputs
     }
 

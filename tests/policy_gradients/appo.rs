@@ -89,12 +89,14 @@ fn targets_and_advantages_have_the_discount_decay_and_weights_of_the_settings() 
 
 #[test]
 fn a_batch_has_the_gradient_of_its_parts_together() {
-    for actions in kinds() {
-        let mut case = penalised(actions, |_| ());
-        let batch = case.batch(8, |random| (random.random_bool(0.2), random.random_bool(0.2)));
+    // Eight fragments go through the networks at once, and of 84 each half.
+    let sizes = [(8, 3, false), (84, 42, true)];
+    for (actions, (fragments, border, separate)) in kinds().into_iter().flat_map(|actions| sizes.map(|sizes| (actions.clone(), sizes))) {
+        let mut case = penalised(actions, |config| config.network.separate_value = Some(separate));
+        let batch = case.batch(fragments, |random| (random.random_bool(0.2), random.random_bool(0.2)));
         let (whole, share) = case.gradient(&batch);
         let (mut sum, mut total) = (vec![0.0f32; whole.len()], None::<Share>);
-        for part in [0..3, 3..8] {
+        for part in [0..border, border..fragments] {
             let mut rows = Batch::new(&case.algorithm.schema(), part.len());
             rows.copy_rows(&batch, part);
             let (gradient, share) = case.gradient(&rows);

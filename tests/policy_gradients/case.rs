@@ -104,7 +104,8 @@ impl Case {
     }
 
     pub(crate) fn gradient(&mut self, batch: &Batch) -> (Vec<f32>, Share) {
-        let mut gradient = vec![0.0; self.algorithm.sizes().learned];
+        // What an update before left there counts for nothing.
+        let mut gradient = vec![f32::NAN; self.algorithm.sizes().learned];
         let share = self.learning.gradient(batch, &mut Random::seed_from_u64(1), &mut gradient);
         (gradient, share)
     }
