@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ class Metrics:
                 yield from map(json.loads, whole.splitlines())
             if not goes_on:
                 return
-            time.sleep(_POLL_S)
+            self._run._pause(_POLL_S)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A `pandas.DataFrame` with one row per line, without those of steps that the run took again after a crash."""

@@ -55,7 +55,7 @@ def start(
 ) -> "Run":
     """Start a run and return it as soon as it trains; see :func:`train` for the arguments.
 
-    When this process ends, however that happens, the run ends in good order.
+    When this process ends, however that happens, the run ends in good order, unless a whole container is killed.
     """
     _refuse_in_a_run()
     given = {key: value for key, value in (("seed", seed), ("name", name)) if value is not None}
@@ -94,7 +94,7 @@ def train(
     output of the run is not shown; `Run.text` has it.
 
     Ctrl+C ends the run as it does in a terminal: its weights are saved. No run is returned then; `shoal.Run()` finds
-    the newest one in `runs`.
+    the newest one in `runs`. SIGTERM ends the run, and then this process; see :meth:`Run.wait`.
 
     `RunError`: the run failed, or could not be started, for instance because a key does not exist; that is found before
     anything is started. The text is the supervisor's. `TypeError`: a value cannot be part of a configuration.
@@ -164,7 +164,9 @@ class Run:
     def wait(self, timeout: float | None = None) -> "Run":
         """Wait until the run has ended, and return it.
 
-        Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone.
+        Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone. If this is
+        the main thread, and SIGTERM is neither handled nor ignored, it ends this process only after all runs that this
+        process has started have ended in good order.
 
         `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
         this process is a fork of the one that has started it. A run that this process has started also raises
@@ -264,6 +266,9 @@ class Run:
             time.sleep(10 * _POLL_S)
         return True
 
+    def _pause(self, seconds):
+        time.sleep(seconds)
+
     def _too_late(self, timeout):
         return TimeoutError(f"the run {self.folder} has not ended within {timeout} s")
 
@@ -286,7 +291,8 @@ class _OwnRun(Run):
             _runs.add(self)
         try:
             self._reader.start()
-            self.folder = self._found()
+            with _ending_runs_first():
+                self.folder = self._found()
         except BaseException:
             self.stop()
             raise
@@ -310,7 +316,8 @@ class _OwnRun(Run):
     def wait(self, timeout: float | None = None) -> "Run":
         self._refuse_unless_ours()
         try:
-            has_ended = self._wait(timeout)
+            with _ending_runs_first():
+                has_ended = self._wait(timeout)
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -346,6 +353,10 @@ class _OwnRun(Run):
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
+
+    def _pause(self, seconds):
+        with _ending_runs_first():
+            super()._pause(seconds)
 
     def _found(self):
         """The folder, once the run is announced. A run that ends before that has printed why, and raises `RunError`."""
@@ -441,12 +452,72 @@ def _refuse_in_a_run():
 _runs: "weakref.WeakSet[_OwnRun]" = weakref.WeakSet()
 # Held while a run is started, and by a thread that forks.
 _fork_lock = threading.RLock()
+# What `_pass_on` has passed on.
+_passed_on: list[int] = []
+
+
+def _own_runs():
+    with _fork_lock:
+        return [run for run in _runs if run._is_ours]
+
+
+def _wait_for_runs():
+    for run in _own_runs():
+        run._wait()
+        run._close()
+
+
+def _pass_on(number, _):
+    """Handle a signal by sending it to the runs of this process."""
+    _passed_on.append(number)
+    for run in _own_runs():
+        run._process.send_signal(number)
+
+
+@contextlib.contextmanager
+def _ending_runs_first():
+    """Have SIGTERM end the runs of this process meanwhile, and then this process.
+
+    Otherwise it would end this process at once, and a container ends with its first process, or with the child of an
+    `init`: the kernel kills the runs at that moment. A program that handles or ignores SIGTERM is left to itself.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    _passed_on.clear()
+    try:
+        signal.signal(signal.SIGTERM, _pass_on)
+        yield
+    finally:
+        try:
+            if _passed_on:
+                _wait_for_runs()
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            if _passed_on:
+                os.kill(os.getpid(), signal.SIGTERM)
+                # The kernel spares the first process of a container.
+                sys.exit(128 + signal.SIGTERM)
 
 
 def _disown_runs():
     _fork_lock.release()
     for run in list(_runs):
         run._disown()
+    # The child does not wait for what its parent waits for, so SIGTERM ends it as it always did.
+    if signal.getsignal(signal.SIGTERM) is _pass_on:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_with_container():
+    """Let the runs of this process end in good order before it ends, if a container may end with it.
+
+    That is so if it is the first process, or the child of an `init` that is.
+    """
+    if os.getppid() <= 1:
+        for run in _own_runs():
+            run._process.stdin.close()
+        _wait_for_runs()
 
 
 def _stop_showing():
@@ -456,4 +527,6 @@ def _stop_showing():
 
 
 os.register_at_fork(before=_fork_lock.acquire, after_in_parent=_fork_lock.release, after_in_child=_disown_runs)
+# Called in the reverse order.
 atexit.register(_stop_showing)
+atexit.register(_end_with_container)

@@ -188,7 +188,7 @@ pub const STOP_SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::
 /// # Errors
 /// The system refuses to have one of them handled.
 pub fn handle_stop_signals() -> Result<(), SegmentError> {
-    note_stop_signals(SaFlags::empty())
+    note_stop_signals(note_stop)
 }
 
 /// As [`handle_stop_signals`], but only for the first signal of each kind: a second one ends the process, whatever it
@@ -197,12 +197,24 @@ pub fn handle_stop_signals() -> Result<(), SegmentError> {
 /// # Errors
 /// As [`handle_stop_signals`].
 pub fn handle_first_stop_signals() -> Result<(), SegmentError> {
-    note_stop_signals(SaFlags::SA_RESETHAND)
+    note_stop_signals(note_first_stop)
 }
 
-fn note_stop_signals(flags: SaFlags) -> Result<(), SegmentError> {
+fn note_stop_signals(handler: Handler) -> Result<(), SegmentError> {
     let is_heeded = |signal: &Signal| matches!(signal, Signal::SIGINT | Signal::SIGTERM) || !is_ignored(*signal);
-    note_signals(STOP_SIGNALS.into_iter().filter(is_heeded), flags)
+    handle(STOP_SIGNALS.into_iter().filter(is_heeded), handler)
+}
+
+/// Let [`STOP_SIGNALS`] end this process also if it is the first one of a container, which the kernel spares every
+/// signal that is neither handled nor ignored. What it forks ends by them as other processes do.
+///
+/// # Errors
+/// As [`handle_stop_signals`].
+pub fn end_by_stop_signals_as_first_process() -> Result<(), SegmentError> {
+    if std::process::id() != 1 {
+        return Ok(());
+    }
+    handle(STOP_SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)), end_by)
 }
 
 fn is_ignored(signal: Signal) -> bool {
@@ -219,15 +231,18 @@ fn is_ignored(signal: Signal) -> bool {
 /// # Errors
 /// As [`handle_stop_signals`].
 pub fn handle_stop_signals_of_child() -> Result<(), SegmentError> {
-    note_signals([Signal::SIGTERM], SaFlags::empty())
+    handle([Signal::SIGTERM], note_stop)
 }
 
-fn note_signals(signals: impl IntoIterator<Item = Signal>, flags: SaFlags) -> Result<(), SegmentError> {
+/// What is called on a signal, with its number.
+type Handler = extern "C" fn(libc::c_int);
+
+fn handle(signals: impl IntoIterator<Item = Signal>, handler: Handler) -> Result<(), SegmentError> {
     OWNER.store(std::process::id(), Relaxed);
-    let action = SigAction::new(SigHandler::Handler(note_stop), flags, SigSet::empty());
+    let action = SigAction::new(SigHandler::Handler(handler), SaFlags::empty(), SigSet::empty());
     let signals: SigSet = signals.into_iter().collect();
     for signal in &signals {
-        // SAFETY: the handler reads a clock, changes atomics and ends a process that is not this program's, which is
+        // SAFETY: the handlers read a clock, change atomics, set another handler and end the process, which is
         // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
@@ -341,10 +356,22 @@ extern "C" fn note_stop(signal: libc::c_int) {
     let _ = STOP.compare_exchange(0, signal.unsigned_abs(), Relaxed, Relaxed);
 }
 
-/// What the signal does where it is not handled: it ends the process once its handler, which calls this, has returned.
-fn end_by(signal: libc::c_int) {
-    // SAFETY: POSIX lists both calls among those that a signal handler may make, and no other handler is set.
+/// As [`note_stop`], for the first signal of its kind: the next one ends the process.
+extern "C" fn note_first_stop(signal: libc::c_int) {
+    note_stop(signal);
+    // SAFETY: POSIX lists the call among those that a signal handler may make, and `end_by` is such a handler.
+    unsafe { libc::signal(signal, end_by as *const () as libc::sighandler_t) };
+}
+
+/// What the signal does where it is not handled: it ends the process, at the latest once its handler has returned, which
+/// is this or calls this.
+extern "C" fn end_by(signal: libc::c_int) {
+    // SAFETY: POSIX lists the calls among those that a signal handler may make, and no other handler is set.
     unsafe {
+        // The kernel spares it what signals do by default.
+        if libc::getpid() == 1 {
+            libc::_exit(128 + signal);
+        }
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
@@ -505,6 +532,25 @@ mod tests {
             i32::from(!stop_requested())
         });
         assert!(wait_for_children(&[child.unwrap()]));
+    }
+
+    #[test]
+    fn a_second_stop_signal_of_a_kind_ends_a_process_that_handles_the_first() {
+        use nix::sys::signal::raise;
+        use nix::sys::wait::{WaitStatus, waitpid};
+        let child = fork_child(|| {
+            handle_first_stop_signals().unwrap();
+            for signal in [Signal::SIGTERM, Signal::SIGINT] {
+                raise(signal).unwrap();
+            }
+            // What is noted is the first of them.
+            if stop_signal() == Some(Signal::SIGTERM as u32) {
+                raise(Signal::SIGINT).unwrap();
+            }
+            0
+        })
+        .unwrap();
+        assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Signaled(child, Signal::SIGINT, false));
     }
 
     #[test]

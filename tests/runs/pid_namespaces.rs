@@ -1,15 +1,17 @@
 //! A process in another PID namespace, such as another container's, knows a run's processes by other ids; one in another time namespace
-//! knows them by other start times. Programs there say so, and take no process for dead. A supervisor may be the first process of such a
-//! namespace.
+//! knows them by other start times. Programs there say so, and take no process for dead. A supervisor, or another program, may be the first
+//! process of such a namespace.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::namespaces::unshare;
-use crate::support::programs::{SMALL, Supervised, command, kill, start, stop, under};
+use crate::support::programs::{SMALL, Supervised, command, kill, start, stop, under, wait_for};
+#[cfg(feature = "python")]
+use crate::support::python;
 use crate::support::skipped;
 
 const PID: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -115,4 +117,44 @@ fn as_the_first_process_a_supervisor_reaps_orphans_and_leaves_children_from_befo
     assert!(children_of(supervisor).contains(&shell), "somebody in that process may wait for it");
     kill(supervisor, Signal::SIGTERM);
     assert_eq!(run.wait().code(), Some(128 + Signal::SIGTERM as i32), "{}", run.output());
+}
+
+/// How an evaluation of `run` ends that is the first process of a namespace, and gets `signal` again and again once `mark` exists. `None`
+/// if the machine allows no such namespace.
+fn end_of_evaluation(run: &Supervised, signal: Signal, mark: &Path, arguments: &[&str]) -> Option<ExitStatus> {
+    let mut container = unshare(PID, &["true"])?;
+    // A signal that comes before the program handles it does nothing.
+    let number = signal as i32;
+    let script = format!("{{ until test -e \"$0\"; do sleep 0.1; done; while :; do kill -{number} 1; sleep 0.1; done; }} & exec \"$@\"");
+    container.args(["sh", "-c", &script]).arg(mark).arg(env!("CARGO_BIN_EXE_evaluate")).arg(run.run_folder()).args(arguments);
+    // The variable by which the processes of a test that fails are found and killed.
+    let mut evaluation = container.env("XDG_RUNTIME_DIR", run.folder.path()).stdout(Stdio::null()).spawn().unwrap();
+    Some(wait_for("the end of the evaluation", String::new, || evaluation.try_wait().unwrap()))
+}
+
+#[test]
+fn as_the_first_process_a_program_that_handles_no_signals_ends_by_one_that_asks_it_to_stop() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    run.succeed();
+    let Some(ended) = end_of_evaluation(&run, Signal::SIGTERM, &run.run_folder(), &["--episodes", "1000000"]) else { return };
+    assert_eq!(ended.code(), Some(128 + Signal::SIGTERM as i32));
+}
+
+#[cfg(feature = "python")]
+#[test]
+fn as_the_first_process_a_program_that_notes_the_first_signal_ends_by_the_second_though_its_environment_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, video) = (folder.path().join("hangs"), folder.path().join("first.gif"));
+    let mut run = start(&[
+        "environment.id=python:faulty:Faulty",
+        &format!("environment.python_path={}", python::folder().display()),
+        r#"environment.keyword_arguments={"how": "behave"}"#,
+        &format!(r#"environment.evaluation_arguments={{"how": "hang", "after": 5, "once": "{}"}}"#, mark.display()),
+        "evaluator.enabled=false",
+        "run.stop_env_steps=1000",
+    ]);
+    run.succeed();
+    assert!(!mark.exists(), "it hangs only where it is played in");
+    let Some(ended) = end_of_evaluation(&run, Signal::SIGINT, &mark, &["--video", video.to_str().unwrap()]) else { return };
+    assert_eq!(ended.code(), Some(128 + Signal::SIGINT as i32));
 }
