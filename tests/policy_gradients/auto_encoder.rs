@@ -4,6 +4,7 @@ use shoal::algorithms::registry;
 use shoal::config::Config;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry as environments};
 use shoal::metrics::Share;
+use shoal::replay::Batch;
 
 use crate::case::{ALGORITHMS, Case, metric};
 
@@ -19,7 +20,7 @@ fn with_coefficient(algorithm: &str, coefficient: f64) -> Case {
 }
 
 /// The gradient, and where a learned value lies in the state of a learner.
-fn gradient(case: &mut Case) -> (Vec<f32>, shoal::replay::Batch, impl Fn(usize) -> usize + use<>) {
+fn gradient(case: &mut Case) -> (Vec<f32>, Batch, impl Fn(usize) -> usize + use<>) {
     let mut batch = case.batch(6, |_| (false, false));
     case.learning.prepare(&mut batch);
     let published = case.algorithm.sizes().published;
@@ -66,6 +67,29 @@ fn the_layers_before_the_latent_vector_learn_from_the_reconstructions_too() {
             largest = largest.max(added.abs());
         }
         assert!(largest > 0.05, "{algorithm}: nothing reached the layers");
+    }
+}
+
+#[test]
+fn more_steps_than_go_through_the_networks_at_once_have_the_gradient_of_both_halves_together() {
+    for algorithm in ALGORITHMS {
+        let mut case = Case::seeing(ObservationSpace::bytes(&[1, 4, 4]), algorithm, ActionSpace::Discrete { n: 3 }, |config| {
+            config.network.separate_value = Some(true);
+            (config.auto_encoder.coefficient, config.auto_encoder.latent) = (0.6, 5);
+            (config.algorithm.minibatches, config.algorithm.normalise_advantages) = (1, Some(false));
+        });
+        // Some 360 steps. A core takes 256 rows at once, of APPO those of 42 fragments.
+        let batch = case.batch(120, |_| (false, false));
+        let [whole, first, second] = [0..batch.rows(), 0..60, 60..batch.rows()].map(|part| {
+            let mut rows = Batch::new(&case.algorithm.schema(), part.len());
+            rows.copy_rows(&batch, part);
+            case.learning.prepare(&mut rows);
+            case.gradient(&rows).0
+        });
+        for (index, (whole, (first, second))) in whole.iter().zip(first.iter().zip(&second)).enumerate() {
+            let sum = first + second;
+            assert!((whole - sum).abs() < 1e-4 * (1.0 + whole.abs()), "{algorithm}, {index}: {whole} and {sum}");
+        }
     }
 }
 
