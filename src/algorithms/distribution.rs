@@ -117,7 +117,8 @@ impl Distribution {
     }
 }
 
-/// The distribution of one row of outputs. Its exponentials, in which a row's time would go, are computed once.
+/// The distribution of one row of outputs. Of several actions, the exponentials, in which a row's time would go, are
+/// computed once.
 pub(super) struct Described<'a> {
     distribution: Distribution,
     outputs: &'a [f32],
