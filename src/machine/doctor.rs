@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn every_defect_is_found_alone_and_comes_with_a_fix() {
         type Damage = fn(&mut Machine);
-        let defects: [(&str, Severity, Damage); 12] = [
+        let defects: [(&str, Severity, Damage); 13] = [
             ("kernel", Severity::Problem, |machine| machine.software.kernel = "4.19.0".into()),
             ("kernel", Severity::Problem, |machine| machine.software.pidfd_error = Some("Operation not permitted".into())),
             ("cores", Severity::Warning, |machine| machine.cores.usable = vec![0]),
