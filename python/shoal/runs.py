@@ -468,10 +468,17 @@ def _wait_for_runs():
 
 
 def _pass_on(number, _):
-    """Handle a signal by sending it to the runs of this process."""
+    """Handle SIGTERM by passing it on to the runs of this process.
+
+    The first one does to a run what the end of this process would do. So if this process is killed while a run writes
+    its last checkpoint, that is no second request to end, which would give the checkpoint up.
+    """
     _passed_on.append(number)
     for run in _own_runs():
-        run._process.send_signal(number)
+        if run._process.stdin.closed:
+            run._process.send_signal(number)
+        else:
+            run._process.stdin.close()
 
 
 @contextlib.contextmanager

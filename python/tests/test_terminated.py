@@ -1,6 +1,7 @@
 """A program that is told to end while it waits for its runs, and a container, which ends with its first process."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -47,6 +48,29 @@ def test_a_program_that_is_terminated_while_it_waits_ends_after_its_runs(folder,
 @pytest.mark.parametrize(("wait", "code"), [(WAIT, 128 + signal.SIGTERM), (FOLLOW, 128 + signal.SIGTERM), ("", 0)])
 def test_the_first_process_of_a_container_ends_after_its_runs(folder, other_pid_namespace, wait, code):
     assert end_of(BEGINNING + wait, folder, other_pid_namespace) == (code, ["terminated"] * 2)
+
+
+def test_a_terminated_program_that_is_killed_before_its_run_has_ended_costs_no_last_checkpoint(folder):
+    code = f"""
+import shoal
+shoal.train("cartpole_dqn", run={ENDLESS!r}, checkpoint={{"interval_s": 0.1}}, quiet=True)
+"""
+    program = subprocess.Popen([sys.executable, "-c", code])
+    latest = folder / "runs/latest"
+    wait_for("a checkpoint", lambda: list(latest.glob("checkpoints/0*")))
+    # As long as somebody else has this lock, no checkpoint is written.
+    with open(latest / "checkpoints/.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        program.terminate()
+        # Until the run waits for its last checkpoint, and a signal would no longer repeat the first one.
+        time.sleep(3)
+        program.kill()
+        program.wait(WATCHDOG_S)
+        # Until the run has seen it.
+        time.sleep(1)
+    run = shoal.Run(latest)
+    wait_for("the end of the run", lambda: run.reason)
+    assert run.reason == "terminated" and "given up" not in str(run.record)
 
 
 def test_a_program_that_handles_sigterm_itself_goes_on_and_keeps_its_handler(folder):
