@@ -287,6 +287,8 @@ class _OwnRun(Run):
         self._reader = threading.Thread(target=self._read, name="shoal-run", daemon=True)
         # Without the lock, a child forked before the run is in `_runs` would keep the run alive.
         with _fork_lock:
+            if _passed_on:
+                raise RunError("SIGTERM ends this process as soon as its runs have ended, so it begins no other run")
             self._process, self._output = started(command)
             _runs.add(self)
         try:
@@ -452,7 +454,7 @@ def _refuse_in_a_run():
 _runs: "weakref.WeakSet[_OwnRun]" = weakref.WeakSet()
 # Held while a run is started, and by a thread that forks.
 _fork_lock = threading.RLock()
-# What `_pass_on` has passed on.
+# What `_pass_on` has passed on. Nothing takes it back: this process ends.
 _passed_on: list[int] = []
 
 
@@ -461,8 +463,12 @@ def _own_runs():
         return [run for run in _runs if run._is_ours]
 
 
-def _wait_for_runs():
-    for run in _own_runs():
+def _end_runs():
+    """Have the runs of this process end in good order, and wait for that."""
+    runs = _own_runs()
+    for run in runs:
+        run._process.stdin.close()
+    for run in runs:
         run._wait()
         run._close()
 
@@ -491,14 +497,13 @@ def _ending_runs_first():
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
-    _passed_on.clear()
     try:
         signal.signal(signal.SIGTERM, _pass_on)
         yield
     finally:
         try:
             if _passed_on:
-                _wait_for_runs()
+                _end_runs()
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             if _passed_on:
@@ -511,7 +516,9 @@ def _disown_runs():
     _fork_lock.release()
     for run in list(_runs):
         run._disown()
-    # The child does not wait for what its parent waits for, so SIGTERM ends it as it always did.
+    # The child does not wait for what its parent waits for, so SIGTERM ends it as it always did, and the one that came
+    # was its parent's.
+    _passed_on.clear()
     if signal.getsignal(signal.SIGTERM) is _pass_on:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -522,9 +529,7 @@ def _end_with_container():
     That is so if it is the first process, or the child of an `init` that is.
     """
     if os.getppid() <= 1:
-        for run in _own_runs():
-            run._process.stdin.close()
-        _wait_for_runs()
+        _end_runs()
 
 
 def _stop_showing():

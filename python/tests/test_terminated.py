@@ -30,6 +30,15 @@ runs = [shoal.start("cartpole_dqn", run={ENDLESS!r}, quiet=True) for _ in range(
 threading.Thread(target=terminate, daemon=True).start()
 """
 WAIT = "runs[0].wait()"
+BEGIN_ANOTHER = f"""
+def begin_another():
+    while not shoal.runs._passed_on:
+        time.sleep(0.01)
+    shoal.start("cartpole_dqn", run={ENDLESS!r}, quiet=True)
+
+
+threading.Thread(target=begin_another).start()
+"""
 FOLLOW = "for _ in runs[0].metrics(follow=True): pass"
 
 
@@ -48,6 +57,10 @@ def test_a_program_that_is_terminated_while_it_waits_ends_after_its_runs(folder,
 @pytest.mark.parametrize(("wait", "code"), [(WAIT, 128 + signal.SIGTERM), (FOLLOW, 128 + signal.SIGTERM), ("", 0)])
 def test_the_first_process_of_a_container_ends_after_its_runs(folder, other_pid_namespace, wait, code):
     assert end_of(BEGINNING + wait, folder, other_pid_namespace) == (code, ["terminated"] * 2)
+
+
+def test_a_terminated_program_begins_no_other_run_in_another_thread(folder):
+    assert end_of(BEGINNING + BEGIN_ANOTHER + WAIT, folder) == (-signal.SIGTERM, ["terminated"] * 2)
 
 
 def test_a_terminated_program_that_is_killed_before_its_run_has_ended_costs_no_last_checkpoint(folder):
