@@ -102,7 +102,9 @@ def test_a_program_that_handles_sigterm_itself_goes_on_and_keeps_its_handler(fol
         assert run.is_running and signal.getsignal(signal.SIGTERM) == hear
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert run.stop().reason == "interrupted"
+    # As the page says, so that `run.resume=auto` continues it.
+    os.kill(run.pid, signal.SIGTERM)
+    assert run.wait().reason == "terminated"
 
 
 def test_what_another_thread_forks_meanwhile_ends_by_sigterm_and_afterwards_nothing_is_handled(folder):
