@@ -487,6 +487,13 @@ def _pass_on(number, _):
             run._process.stdin.close()
 
 
+def _is_handled_or_ignored(number):
+    """Whether this process handles or ignores a signal, be that through Python, a library in C, or `faulthandler`."""
+    status = Path("/proc/self/status").read_bytes()
+    masks = re.findall(rb"(?m)^Sig(?:Ign|Cgt):\s*(\w+)", status)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
 @contextlib.contextmanager
 def _ending_runs_first():
     """Have SIGTERM end the runs of this process meanwhile, and then this process.
@@ -494,7 +501,7 @@ def _ending_runs_first():
     Otherwise it would end this process at once, and a container ends with its first process, or with the child of an
     `init`: the kernel kills the runs at that moment. A program that handles or ignores SIGTERM is left to itself.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    if threading.current_thread() is not threading.main_thread() or _is_handled_or_ignored(signal.SIGTERM):
         yield
         return
     try:

@@ -107,6 +107,16 @@ def test_a_program_that_handles_sigterm_itself_goes_on_and_keeps_its_handler(fol
     assert run.wait().reason == "terminated"
 
 
+def test_a_handler_of_sigterm_that_python_does_not_know_of_stays(folder):
+    code = f"""
+import faulthandler, os, signal, shoal
+faulthandler.register(signal.SIGTERM)
+shoal.train("cartpole_dqn", run={{"stop_env_steps": 2_000}}, quiet=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert end_of(code, folder) == (0, ["step limit"])
+
+
 def test_what_another_thread_forks_meanwhile_ends_by_sigterm_and_afterwards_nothing_is_handled(folder):
     run = shoal.start("cartpole_dqn", run=ENDLESS, quiet=True)
     endings = []
