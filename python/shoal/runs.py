@@ -164,9 +164,9 @@ class Run:
     def wait(self, timeout: float | None = None) -> "Run":
         """Wait until the run has ended, and return it.
 
-        Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone. If this is
-        the main thread, and SIGTERM is neither handled nor ignored, it ends this process only after all runs that this
-        process has started have ended in good order.
+        Ctrl+C stops a run that this process has started, and is raised again. It leaves any other run alone. While the
+        main thread waits for a run that this process has started, and SIGTERM is neither handled nor ignored, SIGTERM
+        ends this process only after all runs that this process has started have ended in good order.
 
         `TimeoutError`: it has not ended within `timeout` seconds. `RunError`: it failed, its supervisor was killed, or
         this process is a fork of the one that has started it. A run that this process has started also raises
