@@ -16,10 +16,10 @@ pub(crate) const FAILURE: Code = 1;
 pub(crate) fn end(work: impl FnOnce() -> Result<Code, anyhow::Error>) -> Code {
     // A parent may have set SIGCHLD to be ignored, which a program inherits: then nobody could wait for a child. And
     // a file that would grow beyond `ulimit -f` shall be an error with a message, not the death of the process. And a
-    // container shall stop when it is told to, also before a run handles its signals, and with commands that handle none.
+    // program shall stop when it is told to, also before a run handles its signals, and with commands that handle none.
     system::keep_ended_children()
         .and_then(|()| system::survive_file_size_limit())
-        .and_then(|()| system::end_by_stop_signals_as_first_process())
+        .and_then(|()| system::end_by_stop_signals())
         .map_err(anyhow::Error::from)
         .and_then(|()| work())
         .unwrap_or_else(|error| {

@@ -205,13 +205,14 @@ fn note_stop_signals(handler: Handler) -> Result<(), SegmentError> {
     handle(STOP_SIGNALS.into_iter().filter(is_heeded), handler)
 }
 
-/// Let [`STOP_SIGNALS`] end this process also if it is the first one of a container, which the kernel spares every
-/// signal that is neither handled nor ignored. What it forks ends by them as other processes do.
+/// Let [`STOP_SIGNALS`] end this process also if its parent blocks them, or if it is the first one of a container, which the
+/// kernel spares every signal that is neither handled nor ignored. What it forks ends by them as other processes do.
 ///
 /// # Errors
 /// As [`handle_stop_signals`].
-pub fn end_by_stop_signals_as_first_process() -> Result<(), SegmentError> {
+pub fn end_by_stop_signals() -> Result<(), SegmentError> {
     if std::process::id() != 1 {
+        unblock(&STOP_SIGNALS.into_iter().collect());
         return Ok(());
     }
     handle(STOP_SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)), end_by)
@@ -246,9 +247,14 @@ fn handle(signals: impl IntoIterator<Item = Signal>, handler: Handler) -> Result
         // async-signal-safe.
         unsafe { sigaction(signal, &action) }.map_err(|error| SegmentError::System { action: "sigaction", source: error.into() })?;
     }
-    // A program inherits what its parent blocks, as those do that wait for signals. Last, since one that has come is delivered now.
-    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&signals), None);
+    // Last, since one that has come is delivered now.
+    unblock(&signals);
     Ok(())
+}
+
+/// Take back that a parent blocks `signals`, as those do that wait for signals: a program inherits it.
+fn unblock(signals: &SigSet) {
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(signals), None);
 }
 
 /// Leave Ctrl+C and the warnings of batch systems to the supervisor, since every process of the run gets them. By SIGUSR1

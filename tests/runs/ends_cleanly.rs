@@ -167,9 +167,14 @@ fn the_first_request_to_stop_costs_a_run_that_ended_by_itself_no_checkpoint() {
             let processes = run.all_processes();
             processes.into_iter().any(|pid| programs::is_open_in(pid, &path)).then_some(())
         });
+        let told = run.log().len();
         run.signal(signal);
-        // A run that gave it up would do so at once.
-        std::thread::sleep(Duration::from_millis(300));
+        if matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) {
+            // A run that gave it up would do so at once.
+            std::thread::sleep(Duration::from_millis(300));
+        } else {
+            run.wait_for_log_after(told, "another request to stop, a second or more from now, gives it up");
+        }
         drop(lock);
         run.succeed();
         let said = run.output();

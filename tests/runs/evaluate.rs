@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use assert_cmd::Command;
+use nix::sys::signal::{SigSet, Signal};
 use serde_json::Value;
 use shoal::checkpoint::{PolicyWeights, RunCheckpoint, WeightsMetadata};
 use shoal::networks::{Head, NetworkSpec};
@@ -189,6 +191,21 @@ fn a_video_shows_the_first_episode_and_changes_no_return() {
 }
 
 #[test]
+fn an_evaluation_that_was_started_by_a_program_that_blocks_signals_can_be_stopped() {
+    let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
+    run.succeed();
+    let mut command = run.program("evaluate");
+    command.arg(run.run_folder()).args(["--episodes", "1000000"]).stdout(Stdio::null());
+    let blocked = SigSet::from(Signal::SIGTERM);
+    blocked.thread_block().unwrap();
+    let mut playing = command.spawn().unwrap();
+    blocked.thread_unblock().unwrap();
+    programs::kill(playing.id(), Signal::SIGTERM);
+    let ended = programs::wait_for("the end of the evaluation", String::new, || playing.try_wait().unwrap());
+    assert_eq!(ended.signal(), Some(Signal::SIGTERM as i32));
+}
+
+#[test]
 fn the_returns_are_told_even_if_the_video_cannot_be_written() {
     let mut run = start(&["run.stop_env_steps=1000", "evaluator.enabled=false"]);
     run.succeed();
@@ -250,7 +267,7 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
     assert!(text.contains("weights     those of checkpoint ") && text.contains(" environment steps, the newest that are saved"), "{text}");
 
     // The last weights are published when the run ends, and its last checkpoint is written after that.
-    run.end_by(nix::sys::signal::Signal::SIGINT);
+    run.end_by(Signal::SIGINT);
     let saved = play(&run);
     std::fs::remove_file(folder.join("weights/last.safetensors")).unwrap();
     let taken = play(&run);
@@ -262,7 +279,7 @@ fn the_last_weights_of_a_run_under_way_are_those_of_its_newest_checkpoint() {
 fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
     let mut run = start(&["checkpoint.interval_s=0.2", "evaluator.enabled=false"]);
     run.wait_for_updates(20);
-    run.end_by(nix::sys::signal::Signal::SIGINT);
+    run.end_by(Signal::SIGINT);
     let play = |run: &Supervised, which: &str| -> Value {
         let output =
             run.program("evaluate").arg(run.run_folder()).args(["--episodes", "1", "--json", "--weights", which]).output().unwrap();
@@ -277,7 +294,7 @@ fn the_last_weights_of_a_run_that_goes_on_are_not_those_of_its_earlier_end() {
         let played = run.look_for("newer weights", |run| Some(play(run, which)).filter(is_newer));
         assert!(played["checkpoint"].is_number() && played["instead_of_best"] == (which == "best"), "{played}");
     }
-    run.end_by(nix::sys::signal::Signal::SIGINT);
+    run.end_by(Signal::SIGINT);
     let ended_again = play(&run, "last");
     assert!(ended_again["checkpoint"].is_null() && is_newer(&ended_again), "{ended_again}");
     let mut of_another_life = run.last_weights();
@@ -389,7 +406,7 @@ fn a_run_that_failed_offers_nothing_to_play() {
     let mut run = start(&["machine.max_restarts=0"]);
     run.wait_for("an evaluation", |line| line["eval_return_mean"].is_number());
     let actor = run.wait_for_process("actor");
-    programs::kill(actor, nix::sys::signal::Signal::SIGKILL);
+    programs::kill(actor, Signal::SIGKILL);
     assert_eq!(run.wait().code(), Some(1));
     assert!(run.run_folder().join("weights/last.safetensors").is_file());
     let output = run.output();

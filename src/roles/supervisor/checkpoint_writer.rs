@@ -217,15 +217,20 @@ impl CheckpointWriter {
     }
 
     /// Wait for the end of the checkpoint under way, and `say` when that takes long. One more request to stop than
-    /// `requests` gives the checkpoint up.
-    pub(super) fn wait(&mut self, requests: u32, mut say: impl FnMut(&str)) -> Option<Result<Written, Failed>> {
+    /// `requests` gives the checkpoint up. Of one before that, beyond those that were `heard`, it is said that it does not.
+    pub(super) fn wait(&mut self, requests: u32, heard: &mut u32, mut say: impl FnMut(&str)) -> Option<Result<Written, Failed>> {
         while self.writing.is_some() {
             if let Some(ended) = self.ended() {
                 return Some(ended);
             }
-            if system::stop_requests() > requests {
+            let now = system::stop_requests();
+            if now > requests {
                 self.abandon();
                 return Some(Err(Failed::of("the last checkpoint was given up after another stop signal; the one before stays")));
+            }
+            if now > *heard {
+                *heard = now;
+                say("the last checkpoint is still being written; another request to stop, a second or more from now, gives it up");
             }
             let who_waits = "the end of the run waits for it, and a second request to stop, as by Ctrl+C, gives it up";
             if let Some(late) = self.late_after(WAITING_PATIENCE, who_waits) {

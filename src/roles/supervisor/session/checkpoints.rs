@@ -63,9 +63,9 @@ impl Session {
         }
     }
 
-    fn wait_for_checkpoint(&mut self, requests: u32) -> Option<Result<Written, Failed>> {
+    fn wait_for_checkpoint(&mut self, requests: u32, heard: &mut u32) -> Option<Result<Written, Failed>> {
         let sinks = &mut self.sinks;
-        self.checkpoints.wait(requests, |late| sinks.event(late))
+        self.checkpoints.wait(requests, heard, |news| sinks.event(news))
     }
 
     fn begin_checkpoint(&mut self, terms: Terms) -> Result<(), Failed> {
@@ -130,9 +130,10 @@ impl Session {
     fn insist_on_last_checkpoint(&mut self, begin: impl Fn(&mut Self) -> Result<(), Failed>) {
         // The request that ended the run is counted by now, since the handler counts it before it says that there is one. If none did, the
         // first is still to come, and is no impatience: a service manager sends it to whatever runs, and leaves time for a last checkpoint.
-        let requests = system::stop_requests().max(1);
-        let attempt = |session: &mut Self| match begin(session) {
-            Ok(()) => session.wait_for_checkpoint(requests),
+        let mut heard = system::stop_requests();
+        let requests = heard.max(1);
+        let mut attempt = |session: &mut Self| match begin(session) {
+            Ok(()) => session.wait_for_checkpoint(requests, &mut heard),
             Err(failed) => Some(Err(failed)),
         };
         let mut ended = attempt(self);
