@@ -108,10 +108,10 @@ def test_a_program_that_handles_sigterm_itself_goes_on_and_keeps_its_handler(fol
 
 
 def test_a_handler_of_sigterm_that_python_does_not_know_of_stays(folder):
-    code = f"""
+    code = """
 import faulthandler, os, signal, shoal
 faulthandler.register(signal.SIGTERM)
-shoal.train("cartpole_dqn", run={{"stop_env_steps": 2_000}}, quiet=True)
+shoal.train("cartpole_dqn", run={"stop_env_steps": 2_000}, quiet=True)
 os.kill(os.getpid(), signal.SIGTERM)
 """
     assert end_of(code, folder) == (0, ["step limit"])
