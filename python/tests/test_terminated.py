@@ -45,8 +45,8 @@ FOLLOW = "for _ in runs[0].metrics(follow=True): pass"
 def end_of(program, folder, prefix=()):
     """The exit code of a program, and how the runs had ended by then that it started in `folder`."""
     ended = subprocess.run([*prefix, sys.executable, "-c", program], timeout=WATCHDOG_S, check=False)
-    found = [path for path in (folder / "runs").iterdir() if path.is_dir() and not path.is_symlink()]
-    return ended.returncode, [shoal.Run(path).reason for path in found]
+    found = [record.parent for record in folder.glob("runs/*/run.json")]
+    return ended.returncode, [shoal.Run(path).reason for path in found if not path.is_symlink()]
 
 
 @pytest.mark.parametrize("wait", [WAIT, FOLLOW])
