@@ -35,8 +35,8 @@ import peers  # noqa: E402
 import runs  # noqa: E402
 
 # Of each environment: the preset, Shoal's id of the environment if the preset has another one, the goal, and the environment
-# steps between two evaluations of a library. A goal of -160 on Pendulum would be so near to the best mean return that it would
-# be luck whether fresh episodes confirm it.
+# steps between two evaluations of a library whose batches have 256 transitions. A goal of -160 on Pendulum would be so near to
+# the best mean return that it would be luck whether fresh episodes confirm it.
 ENVIRONMENTS = {
     "Pendulum-v1": ("pendulum", None, -200, 500),
     "HalfCheetah-v5": ("halfcheetah", None, 1500, 2500),
@@ -169,24 +169,29 @@ def goals(arguments, interpreter):
         if who in VARIANTS:
             return our_goal(arguments, algorithm, environment, setting, who, seed)
         _, _, goal, every = ENVIRONMENTS[environment]
+        if setting:
+            # The steps of larger batches take longer. A goal is to be noticed about as soon.
+            every = max(100, every * 256 // setting[1])
         job = {"library": who, "algorithm": algorithm, "environment": environment, "setting": setting, "seed": seed}
         return theirs(interpreter, **job, goal=goal, every=every, limit_s=arguments.limit_s)
 
     best = json.loads(Path(arguments.best).read_text())["rows"] if arguments.best else []
     for environment in arguments.environments:
         for algorithm in arguments.algorithms:
-            contestants = [(who, None) for who in (*arguments.variants, *arguments.libraries)]
+            names = [*arguments.variants, *arguments.libraries]
+            contestants = [(who, None) for who in names]
             for row in best:
                 who, _, setting = row["who"].partition(": ")
-                if (row["environment"], row["algorithm"]) == (environment, algorithm) and row["best of its own"] and setting:
+                asked = (row["environment"], row["algorithm"]) == (environment, algorithm) and who in names
+                if asked and row["best of its own"] and setting:
                     contestants.append((who, tuple(map(int, setting.split(" x ")))))
             found = measured(arguments, algorithm, environment, contestants, measure)
-            ours = statistics.median(one["wall_s"] for one in found[arguments.variants[0]])
+            walls_s = {name: statistics.median(one["wall_s"] for one in all_of) for name, all_of in found.items()}
+            first = next(iter(walls_s), None)
             for name, all_of in found.items():
-                wall_s = statistics.median(one["wall_s"] for one in all_of)
                 yield {
                     "environment": environment, "algorithm": algorithm, "who": name,
-                    "wall (s)": round(wall_s, 1), f"{arguments.variants[0]} / it": round(ours / wall_s, 2),
+                    "wall (s)": round(walls_s[name], 1), f"{first} / it": round(walls_s[first] / walls_s[name], 2),
                     "CPU-seconds": round(statistics.median(one["cpu_s"] for one in all_of), 1),
                     "steps": int(statistics.median(one["env_steps"] for one in all_of)),
                     "confirmed": f"{sum(one['confirmed'] for one in all_of)} of {len(all_of)}",
@@ -198,7 +203,7 @@ def main():
     parser.add_argument("what", choices=["rates", "goals"])
     parser.add_argument("--environments", nargs="*", choices=list(ENVIRONMENTS), default=list(ENVIRONMENTS))
     parser.add_argument("--algorithms", nargs="*", choices=["sac", "td3"], default=["sac", "td3"])
-    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), help="of Shoal")
+    parser.add_argument("--variants", nargs="*", choices=list(VARIANTS), default=list(VARIANTS), help="of Shoal")
     parser.add_argument("--libraries", nargs="*", choices=LIBRARIES, default=LIBRARIES)
     parser.add_argument("--seeds", type=int, default=3, help="rounds, each with the next seed")
     parser.add_argument("--first-seed", type=int, default=1)
