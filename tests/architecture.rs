@@ -105,7 +105,6 @@ const MAY_IMPORT: [(&str, &[&str]); 29] = [
             "seeds",
             "segment",
             "shell",
-            "suggestion",
             "telemetry",
         ],
     ),

@@ -8,6 +8,7 @@
 //! They are made by [`registry::make`], and with arguments by [`EnvironmentRequest::make`].
 
 // How environments are asked for.
+pub(crate) mod ids; // what an id tells by itself, and which was meant
 mod origin; // what makes environments of one kind
 pub mod registry; // from an id to the environment
 mod request; // an environment as a user asks for it

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::atari::{self, AtariGames};
+use super::ids::{is_versioned, may_be_module, nearest_id};
 use super::origin::{Entry, Origin, takes_no_arguments};
 use super::python::InPython;
 use super::request::{EnvironmentRequest, Examined};
 use super::{Environment, EnvironmentError, EnvironmentSpec, mujoco, native};
 use crate::machine::Host;
-use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 
 /// Origins by the prefix of their ids.
 const PREFIXES: [(&str, &dyn Origin); 3] = [(atari::PREFIX, &AtariGames), ("gymnasium:", &InPython), ("python:", &InPython)];

@@ -10,11 +10,11 @@ use super::seeds::Seeds;
 use super::training::{self, Begins, Train};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors, Loaded, Problem};
+use crate::environments::ids::{is_versioned, may_be_module, nearest_id};
 use crate::presets::{Listing, Preset};
 use crate::roles::environments;
 use crate::roles::supervisor::SupervisorError;
 use crate::shell::word;
-use crate::suggestion::{is_versioned, may_be_module, nearest_id};
 use crate::telemetry::{Console, RunFolder};
 
 /// Train an agent, with a configuration file, a preset (`cartpole_dqn`), or the preset of an environment

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::plan::Placement;
 use crate::config::Config;
-use crate::machine::affinity::Placement;
 use crate::segment::processes::Role;
 
 /// One process of a plan.

@@ -1,15 +1,17 @@
 //! The plan of a run: which processes, on which cores, and how many bytes where. Made, printed and checked before
 //! anything starts.
 
+mod placement;
 mod shortage;
 mod updates;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use indicatif::BinaryBytes;
 use thiserror::Error;
 
+pub(super) use self::placement::Placement;
+use self::placement::place;
 use self::updates::updates_for_each_step;
 use super::neighbours::Neighbour;
 use super::remarks::{fragments_that_wait, remarks};
@@ -19,12 +21,11 @@ use crate::algorithms::{Algorithm, Half};
 use crate::config::schema::Split;
 use crate::config::{Config, Key};
 use crate::environments::{ObservationSpace, Picture};
-use crate::machine::affinity::{self, Demand, Placement};
 use crate::machine::cores::core_list;
 use crate::machine::memory::{Budget, OverBudget};
 use crate::machine::open_files;
 use crate::readable::counted;
-use crate::replay::{RateLimiter, frames_for};
+use crate::replay::frames_for;
 use crate::segment::processes::Role;
 use crate::segment::{Layout, LayoutError, Region, SegmentSizes};
 use crate::values::ValueType;
@@ -325,50 +326,6 @@ impl Plan {
 /// made of frames.
 fn frames(config: &Config, stagers: usize, stack: usize, capacity: usize) -> usize {
     if stack == 0 { 0 } else { frames_for(capacity, stagers * config.most_environments(), stack, config.algorithm.n_step) }
-}
-
-/// Divides the cores, with time for `usable_cores` of them, and says how for the plan.
-fn place(
-    config: &Config,
-    limiter: RateLimiter,
-    cores: &[usize],
-    usable_cores: usize,
-    neighbours: &[Neighbour],
-) -> (Option<Placement>, String) {
-    let demand =
-        Demand { learners: config.learner.processes(), actors: config.actor.count, actors_wait: limiter.samples_per_insert.is_some() };
-    let to_the_kernel = |why: String| (None, format!("every process on any core: {why}"));
-    if config.is_synchronous() {
-        return to_the_kernel("there is only one".into());
-    }
-    if !config.machine.affinity {
-        return to_the_kernel("machine.affinity is false".into());
-    }
-    if cores.is_empty() {
-        return to_the_kernel("there are more than an affinity mask has room for".into());
-    }
-    // Runs of other containers, which nobody here sees, would take the same cores while others are idle.
-    if usable_cores < cores.len() {
-        let cores = counted(cores.len(), "core");
-        return to_the_kernel(format!("the control group has the time of {usable_cores} of {cores}, and others have the rest"));
-    }
-    if config.learner.prefetch {
-        return to_the_kernel("a learner that gets its batches ready ahead (learner.prefetch) is two threads".into());
-    }
-    if config.computes_with_libtorch() && config.machine.torch_threads > 1 {
-        return to_the_kernel(format!("libtorch computes with {} threads (machine.torch_threads)", config.machine.torch_threads));
-    }
-    let taken: BTreeSet<usize> = neighbours.iter().flat_map(|neighbour| &neighbour.cores).copied().collect();
-    let others: Vec<String> = neighbours.iter().map(ToString::to_string).collect();
-    match affinity::plan(cores, &taken, demand) {
-        Some(placement) if others.is_empty() => (Some(placement), "one for each learner, the others share the rest".into()),
-        Some(placement) => (Some(placement), format!("one for each learner, the others share the rest; {}", others.join(", "))),
-        None if others.is_empty() || cores.len() <= demand.learners => {
-            let (cores, learners) = (counted(cores.len(), "core"), counted(demand.learners, "learner"));
-            to_the_kernel(format!("of {cores} none would be left beside {learners}"))
-        }
-        None => to_the_kernel(others.join(", ")),
-    }
 }
 
 impl fmt::Display for Plan {
