@@ -112,7 +112,7 @@ const MAY_IMPORT: [(&str, &[&str]); 29] = [
 ];
 
 /// What the roles share. A role may name these and what `roles/mod.rs` defines.
-const SHARED_BY_ROLES: [&str; 4] = ["run", "environments", "newest_parameters", "signs_of_life"];
+const SHARED_BY_ROLES: [&str; 4] = ["run", "configured_environment", "newest_parameters", "signs_of_life"];
 
 /// The only roles that may name other roles, and which: the one that forks them, and those that play several of them.
 const ROLES_OF_ROLES: [(&str, &[&str]); 5] = [

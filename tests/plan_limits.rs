@@ -7,7 +7,7 @@ use shoal::catalogue::Catalogue;
 use shoal::config::{Config, Key, Kind, Limits};
 use shoal::environments::registry as environments;
 use shoal::machine::memory::{Budget, Limit};
-use shoal::roles::environments::observation_options;
+use shoal::roles::configured_environment::observation_options;
 use shoal::roles::supervisor::Plan;
 
 /// The memory of a small machine.

@@ -12,7 +12,7 @@ use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors, Loaded, Problem};
 use crate::environments::ids::{is_versioned, may_be_module, nearest_id};
 use crate::presets::{Listing, Preset};
-use crate::roles::environments;
+use crate::roles::configured_environment;
 use crate::roles::supervisor::SupervisorError;
 use crate::shell::word;
 use crate::telemetry::{Console, RunFolder};
@@ -201,7 +201,7 @@ fn command_for(id: &str, algorithm: &str) -> String {
 /// Advice to train in the native environment of the same task as `id`, one of Gymnasium's, with its presets; `None`
 /// if there is none.
 fn without_python(id: &str) -> Option<String> {
-    let native = environments::without_python(id)?;
+    let native = configured_environment::without_python(id)?;
     let presets: Vec<_> = Preset::find(native).iter().map(|preset| preset.name).collect();
     let having = if presets.is_empty() { String::new() } else { format!(" and has the presets {}", presets.join(", ")) };
     Some(format!("; {native}, the same task without Python, is stepped faster{having}"))

@@ -12,7 +12,7 @@ use crate::config::{Config, Loaded};
 use crate::machine::Host;
 use crate::networks::{self, NetworkError};
 use crate::presets::Preset;
-use crate::roles::environments;
+use crate::roles::configured_environment;
 use crate::roles::supervisor::{Prepared, Resumption, SupervisorError};
 use crate::telemetry::Console;
 
@@ -115,7 +115,7 @@ pub(super) fn check_is_built(loaded: &Loaded) -> Result<(), NetworkError> {
 /// libtorch.
 fn begins_anew(loaded: &Loaded) -> bool {
     match Host::of_this_process() {
-        None => environments::request(&loaded.config).needs_python(),
+        None => configured_environment::request(&loaded.config).needs_python(),
         Some(_) => check_is_built(loaded).is_err(),
     }
 }

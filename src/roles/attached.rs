@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::run::{RoleError, Run, catch_panic};
-use super::{actor, environments};
+use super::{actor, configured_environment};
 use crate::algorithms::AlgorithmError;
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigErrors};
@@ -37,10 +37,10 @@ pub enum AttachError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not known or not usable here.
-    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
+    #[error("{}", configured_environment::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
     /// The algorithm is not known or not usable here.
-    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
+    #[error("{}", configured_environment::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// The algorithm of that name is another than the run's.
     #[error("`{name}` has other transitions or parameters in this program than in the run; attach with the program that started the run")]
@@ -74,7 +74,7 @@ impl From<RendezvousError> for AttachError {
 }
 
 /// Let this process, and the `actors` that it is going to fork, step the environment of the run of the supervisor `pid`; may start
-/// the program anew, as [`environments::become_ready`] does. To be called before any actor is forked.
+/// the program anew, as [`configured_environment::become_ready`] does. To be called before any actor is forked.
 ///
 /// # Errors
 /// There is no such run, another release has started it, its description cannot be used, it has places but fewer than `actors`,
@@ -96,7 +96,7 @@ pub fn become_ready(registry: &Registry, pid: u32, actors: usize) -> Result<(), 
     if (1..actors).contains(&places) {
         return Err(AttachError::TooMany { asked: actors, places });
     }
-    Ok(environments::become_ready(&config)?)
+    Ok(configured_environment::become_ready(&config)?)
 }
 
 /// Join the run of the supervisor `pid` and act in it until the run ends, the supervisor is gone, or this process is
@@ -111,10 +111,10 @@ pub fn run(registry: &Registry, catalogue: &Catalogue, pid: u32, joined: impl Fn
     let description = segment.description()?;
     let config = Config::parse(&description.config_toml, "the run's configuration", &[])?.config;
     let environment = {
-        let found = catalogue.environments().make(&environments::request(&config))?;
-        environments::observation_options(catalogue, &config).spec(found.spec())?
+        let found = catalogue.environments().make(&configured_environment::request(&config))?;
+        configured_environment::observation_options(catalogue, &config).spec(found.spec())?
     };
-    environments::check_unchanged(&environment, &description.spaces)?;
+    configured_environment::check_unchanged(&environment, &description.spaces)?;
     let algorithm = catalogue.algorithms().build(&config, &environment)?;
     if algorithm.schema().describe() != description.fields || algorithm.sizes().published != segment.parameter_board().len() {
         return Err(AttachError::OtherAlgorithm { name: algorithm.name().to_owned() });

@@ -3,7 +3,7 @@
 
 pub mod actor;
 pub mod attached;
-pub mod environments;
+pub mod configured_environment;
 pub mod evaluator;
 pub mod learner;
 mod newest_parameters;

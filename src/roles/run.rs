@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use thiserror::Error;
 
-use super::environments::{self, Look};
+use super::configured_environment::{self, Look};
 use crate::algorithms::{Algorithm, AlgorithmError, Random};
 use crate::catalogue::Catalogue;
 use crate::config::Config;
@@ -157,10 +157,10 @@ impl<'a> Run<'a> {
     pub fn environments(&self, count: usize, purpose: Purpose) -> Result<VectorEnvironment, EnvironmentError> {
         let make = |_| {
             self.process.enter(Phase::Starting);
-            environments::make(self.catalogue, self.config, purpose, Look::Never)
+            configured_environment::make(self.catalogue, self.config, purpose, Look::Never)
         };
         let made = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
-        environments::check_unchanged(made.spec(), &self.environment.spaces_in_words())?;
+        configured_environment::check_unchanged(made.spec(), &self.environment.spaces_in_words())?;
         Ok(made)
     }
 

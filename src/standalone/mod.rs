@@ -6,27 +6,27 @@
 //! participants repair after each other (`replay::leaderless`), and the last to leave removes it. A process may write
 //! and read at once, in two threads: each side has a place of its own in the process table.
 
-mod adding;
-mod drawing;
 mod error;
 mod file;
 mod options;
 mod participant;
 mod patience;
 mod per_process;
+mod reading;
 mod sharing;
 mod steps;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod waiting;
+mod writing;
 
 use std::sync::Mutex;
 
-pub use drawing::Stale;
 pub use error::ReplayError;
 pub use options::{DEFAULT_PARTICIPANTS, FieldOptions, MAX_PARTICIPANTS, MOST_N_STEPS, Options, Schedule, StepOptions};
 pub use patience::Patience;
+pub use reading::Stale;
 pub use tree::OwnedSumTree;
 
 use crate::rendezvous::handshake::Visitor;
@@ -39,12 +39,12 @@ use crate::segment::processes::ProcessSlot;
 use crate::segment::system::count_forks;
 use crate::segment::{Description, Segment, SegmentError};
 use crate::sync::{AtomicBool, Ordering};
-use adding::Writing;
-use drawing::Reading;
 use participant::Participant;
 use patience::try_lock;
 use per_process::PerProcess;
+use reading::Reading;
 use sharing::{Memory, Sharing};
+use writing::Writing;
 
 /// A handle to a replay: a private or shared one that belongs to no run, or that of a run, as its guest. Its methods
 /// may be called from several threads, and from the children of a fork.

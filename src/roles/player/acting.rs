@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use thiserror::Error;
 
-use super::super::environments;
+use super::super::configured_environment;
 use super::saved::check_code;
 use super::{PlayError, SavedPolicy};
 use crate::algorithms::{ActionBatch, Policy, Random};
@@ -58,10 +58,10 @@ impl ObservedEnvironment {
         if let Some(spaces) = metadata.spaces.as_ref().filter(|spaces| spaces.fit(network)) {
             return Ok(Self { spec: spec_of(&metadata.environment, spaces), frames: spaces.frames });
         }
-        let request = environments::evaluation_request(&saved.config)?;
+        let request = configured_environment::evaluation_request(&saved.config)?;
         let examined = check_code(&saved.config, saved.may_run_code).and_then(|()| catalogue.environments().examine(&request));
         let examined = examined.map_err(|source| PlayError::Unsaid { path: saved.path.clone(), source })?;
-        let options = environments::observation_options(catalogue, &saved.config);
+        let options = configured_environment::observation_options(catalogue, &saved.config);
         let spec = options.spec(&examined.spec)?;
         // Frames are not told apart any more in floats.
         let frames = ObservationOptions { as_floats: false, ..options }.spec(&examined.spec)?.observation.stack;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::super::environments;
+use super::super::configured_environment;
 use super::super::run::RoleError;
 use crate::algorithms::AlgorithmError;
 use crate::checkpoint::{CheckpointError, WeightsError};
@@ -55,14 +55,14 @@ pub enum PlayError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// The environment is not known or not usable here.
-    #[error("{}", environments::advised(.0, EnvironmentError::is_unknown))]
+    #[error("{}", configured_environment::advised(.0, EnvironmentError::is_unknown))]
     Environment(#[from] EnvironmentError),
     /// A file of weights does not say what its policy observes and does, and the environment, which would, is not known or not usable here.
     #[error(
         "{} does not say what its policy observes and does: another version of Shoal has written it, or its agent sees images as floats. \
          So the environment is needed, and {}",
         path.display(),
-        environments::advised(source, EnvironmentError::is_unknown)
+        configured_environment::advised(source, EnvironmentError::is_unknown)
     )]
     Unsaid {
         /// The file.
@@ -71,7 +71,7 @@ pub enum PlayError {
         source: EnvironmentError,
     },
     /// The algorithm is not known or not usable here.
-    #[error("{}", environments::advised(.0, AlgorithmError::is_unknown))]
+    #[error("{}", configured_environment::advised(.0, AlgorithmError::is_unknown))]
     Algorithm(#[from] AlgorithmError),
     /// Playing failed.
     #[error(transparent)]

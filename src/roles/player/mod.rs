@@ -12,8 +12,8 @@ use serde::Serialize;
 pub use self::acting::{ActingPolicy, ObservationError, ObservedEnvironment};
 pub use self::error::PlayError;
 pub use self::saved::{SavedPolicy, Which};
-use super::environments::Look;
-use super::{environments, evaluator};
+use super::configured_environment::Look;
+use super::{configured_environment, evaluator};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::WeightsEvaluation;
 use crate::environments::video::{FinishedVideo, RecordVideo};
@@ -99,7 +99,7 @@ impl fmt::Display for PlayedPolicy {
 }
 
 /// Let this process step the environment of the policy at `path`, or the one that the user has `named` for a file of weights; may start
-/// the program anew, as [`environments::become_ready`] does.
+/// the program anew, as [`configured_environment::become_ready`] does.
 ///
 /// # Errors
 /// There is no policy at `path`, the configuration of its run cannot be read, its environment is code that the weights alone name, or there
@@ -107,7 +107,7 @@ impl fmt::Display for PlayedPolicy {
 pub fn become_ready(path: &Path, named: Option<&str>) -> Result<(), PlayError> {
     let (config, may_run_code) = saved::config_at(path, named)?;
     saved::check_code(&config, may_run_code)?;
-    Ok(environments::become_ready(&config)?)
+    Ok(configured_environment::become_ready(&config)?)
 }
 
 /// Play the policy at `path`, a run folder or a weights file, for `episodes` episodes. What it names is looked up in `catalogue`, or the
@@ -136,7 +136,7 @@ pub fn play(
             Some(_) => Look::Drawn,
             None => Look::Never,
         };
-        environments::make(catalogue, &saved.config, Purpose::Evaluation, look)
+        configured_environment::make(catalogue, &saved.config, Purpose::Evaluation, look)
     };
     let mut environments = VectorEnvironment::new((0..count).map(make).collect::<Result<_, _>>()?)?;
     let algorithm = catalogue.algorithms().build(&saved.config, environments.spec())?;

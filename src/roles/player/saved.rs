@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use super::super::environments;
+use super::super::configured_environment;
 use super::PlayError;
 use crate::algorithms::{self, LATENT, VALUE};
 use crate::checkpoint::{Checkpoints, PolicyWeights, RunCheckpoint};
@@ -172,7 +172,7 @@ fn config_of(folder: &RunFolder) -> Result<Config, PlayError> {
     if !Path::new(&config.environment.python).exists() {
         config.environment.python.clear();
     }
-    let of_modules = environments::request(&config).search_folders;
+    let of_modules = configured_environment::request(&config).search_folders;
     if of_modules.iter().any(|folder| !folder.is_dir()) {
         look_in(&mut config, of_modules.into_iter().filter(|folder| folder.is_dir()).chain(env::current_dir()));
     }
@@ -190,12 +190,12 @@ fn look_in(config: &mut Config, folders: impl Iterator<Item = PathBuf>) {
 /// arguments that it does not take.
 fn change_environment(config: &mut Config, id: &str) -> Result<(), EnvironmentError> {
     id.clone_into(&mut config.environment.id);
-    let request = environments::request(config);
+    let request = configured_environment::request(config);
     if !request.needs_python() {
         (config.environment.keyword_arguments, config.environment.evaluation_arguments) = ("{}".into(), "{}".into());
     }
     look_in(config, env::current_dir().into_iter().chain(request.search_folders));
-    environments::resolve(config, Path::new(""))
+    configured_environment::resolve(config, Path::new(""))
 }
 
 /// The folders of the runs that a file of weights at this path may be of: it lies in one, in its `weights`, or in a checkpoint.
@@ -242,9 +242,9 @@ pub(super) fn config_at(path: &Path, named: Option<&str>) -> Result<(Config, boo
         }
     }
     let mut config = Config::for_environment(id);
-    let may_run_code = named.is_some() || !environments::request(&config).names_code();
+    let may_run_code = named.is_some() || !configured_environment::request(&config).names_code();
     if may_run_code {
-        environments::resolve(&mut config, Path::new(""))?;
+        configured_environment::resolve(&mut config, Path::new(""))?;
     }
     config.algorithm.name.clone_from(&weights.metadata.algorithm);
     Ok((with_network_of(&weights, config), may_run_code))
@@ -389,12 +389,12 @@ mod tests {
         for (named, arguments) in [(None, given), (Some("CartPole-v1"), given), (Some("Acrobot-v1"), "{}")] {
             let (played, _) = config_at(&run.best_weights(), named).unwrap();
             assert_eq!(played.environment.id, named.unwrap_or("CartPole-v1"));
-            assert_eq!(environments::evaluation_request(&played).unwrap().keyword_arguments, arguments);
+            assert_eq!(configured_environment::evaluation_request(&played).unwrap().keyword_arguments, arguments);
             assert_eq!((played.evaluator.episode_limit_steps, played.network.hidden), (7, vec![8]));
         }
         // It keeps them whether there is a Python here or not.
         let _ = change_environment(&mut config, "gymnasium:Acrobot-v1");
-        assert_eq!(environments::evaluation_request(&config).unwrap().keyword_arguments, given);
+        assert_eq!(configured_environment::evaluation_request(&config).unwrap().keyword_arguments, given);
     }
 
     #[test]

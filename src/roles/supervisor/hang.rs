@@ -18,7 +18,7 @@ use rustix::fs::MemfdFlags;
 
 use super::death::KillCause;
 use super::watch::Watched;
-use crate::roles::environments::STARTING_PATIENCE;
+use crate::roles::configured_environment::STARTING_PATIENCE;
 use crate::segment::processes::{Phase, ProcessSlot, Role};
 use crate::sync::monotonic_ns;
 

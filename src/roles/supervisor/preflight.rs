@@ -18,7 +18,7 @@ use crate::config::{Config, Resume};
 use crate::environments::{ActionSpace, Actions, EnvironmentError, VectorEnvironment, video};
 use crate::networks::{self, Device};
 use crate::rendezvous::Registry;
-use crate::roles::environments;
+use crate::roles::configured_environment;
 use crate::segment::{Identity, system};
 use crate::telemetry::{CHARTS, RunFolder};
 
@@ -167,7 +167,7 @@ impl Prepared {
 
     /// One reset and one step of an environment that Python does not step; those in Python were tried when they were described.
     fn check_environment(&self) -> Result<(), SupervisorError> {
-        let request = environments::request(&self.loaded.config);
+        let request = configured_environment::request(&self.loaded.config);
         if request.needs_python() {
             return Ok(());
         }

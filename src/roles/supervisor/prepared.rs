@@ -21,7 +21,7 @@ use crate::machine::memory::Budget;
 use crate::machine::{Machine, cores};
 use crate::networks;
 use crate::rendezvous::Registry;
-use crate::roles::environments;
+use crate::roles::configured_environment;
 use crate::segment::layout::MAX_TRANSITION_WORDS;
 use crate::telemetry::{self, Console, fault_of};
 
@@ -69,10 +69,10 @@ impl Prepared {
     pub fn new(mut loaded: Loaded, catalogue: &Catalogue) -> Result<Self, SupervisorError> {
         let started = Instant::now();
         Self::resolve(&mut loaded)?;
-        let examined =
-            catalogue.environments().examine(&environments::request(&loaded.config)).map_err(|error| about_environment(&loaded, &error))?;
+        let request = configured_environment::request(&loaded.config);
+        let examined = catalogue.environments().examine(&request).map_err(|error| about_environment(&loaded, &error))?;
         catalogue.algorithms().resolve(&mut loaded.config).map_err(|error| about_algorithm(&loaded, &error))?;
-        let environment = environments::observation_options(catalogue, &loaded.config).spec(&examined.spec);
+        let environment = configured_environment::observation_options(catalogue, &loaded.config).spec(&examined.spec);
         let environment = environment.map_err(|error| about_environment(&loaded, &error))?;
         let for_evaluation = examine_for_evaluation(&loaded, catalogue, &environment)?;
         let evaluation_limit_steps = for_evaluation.as_ref().unwrap_or(&examined).spec.time_limit_steps;
@@ -121,7 +121,7 @@ impl Prepared {
         // Whoever types folders means those from where they are. An empty value means the file's folder, typed or not.
         let is_typed = loaded.is_typed("environment.python_path") && !loaded.config.environment.python_path.is_empty();
         let written_in = if is_typed { Path::new("") } else { loaded.source.as_path() };
-        environments::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
+        configured_environment::resolve(&mut loaded.config, written_in).map_err(|error| about_environment(loaded, &error))
     }
 
     /// What there is to say of what `loaded` sets and leaves: settings that were written for another environment, and keys of priorities
@@ -142,13 +142,13 @@ impl Prepared {
     }
 
     /// Let this process run what `loaded` names: its children inherit what an environment in Python needs, and libtorch where they
-    /// compute with it. May start the program anew, as [`environments::become_ready`] does, so it comes before anything that must happen
-    /// once.
+    /// compute with it. May start the program anew, as [`configured_environment::become_ready`] does, so it comes before anything
+    /// that must happen once.
     ///
     /// # Errors
     /// There is no Python that fits.
     pub fn become_ready(loaded: &Loaded) -> Result<(), SupervisorError> {
-        environments::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))?;
+        configured_environment::become_ready(&loaded.config).map_err(|error| about_environment(loaded, &error))?;
         if loaded.config.computes_with_libtorch() {
             networks::load_libtorch();
         }
@@ -280,12 +280,13 @@ impl Prepared {
             }
         }
         // Who has set how long evaluations wait for an end knows of it, and what is not in Python says itself how it ends.
-        let is_in_python = environments::request(config).needs_python();
+        let is_in_python = configured_environment::request(config).needs_python();
         if is_in_python && config.evaluator.enabled && self.evaluation_limit_steps.is_none() && !self.loaded.is_set(EPISODE_LIMIT) {
             plan.remark(remarks::no_time_limit(config));
         }
         let arguments = [&config.environment.keyword_arguments, &config.environment.evaluation_arguments];
-        if let Some(id) = environments::without_python(&config.environment.id).filter(|_| arguments.iter().all(|text| *text == "{}")) {
+        let without_python = configured_environment::without_python(&config.environment.id);
+        if let Some(id) = without_python.filter(|_| arguments.iter().all(|text| *text == "{}")) {
             plan.remark(format!("environment.id = \"{id}\" is the same task without Python, and is stepped faster"));
         }
         let learns_from_bytes =
@@ -383,12 +384,12 @@ fn examine_for_evaluation(
 ) -> Result<Option<Examined>, SupervisorError> {
     let config = &loaded.config;
     let examine = || -> Result<Option<Examined>, EnvironmentError> {
-        let request = environments::evaluation_request(config)?;
+        let request = configured_environment::evaluation_request(config)?;
         if request.keyword_arguments == config.environment.keyword_arguments {
             return Ok(None);
         }
         let examined = catalogue.environments().examine(&request)?;
-        let spec = environments::observation_options(catalogue, config).spec(&examined.spec)?;
+        let spec = configured_environment::observation_options(catalogue, config).spec(&examined.spec)?;
         Ok(Some(Examined { spec, ..examined }))
     };
     let found = examine().map_err(|error| refuse_environment(loaded, EVALUATION_ARGUMENTS, EVALUATION_ARGUMENTS, &error))?;

@@ -11,7 +11,7 @@ use rand::SeedableRng;
 
 use self::videos::Videos;
 pub(super) use self::videos::remove_unfinished;
-use super::environments::{self, Look};
+use super::configured_environment::{self, Look};
 use super::evaluator::exploration;
 use super::newest_parameters::NewestParameters;
 use super::run::{RoleError, Run};
@@ -62,8 +62,8 @@ pub(super) fn run(run: &Run<'_>, folder: RunFolder) -> Result<(), RoleError> {
 
 impl<'a> Visualizer<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, RoleError> {
-        let environment = environments::make(run.catalogue, run.config, Purpose::Evaluation, Look::Drawn)?;
-        environments::check_unchanged(environment.spec(), &run.environment.spaces_in_words())?;
+        let environment = configured_environment::make(run.catalogue, run.config, Purpose::Evaluation, Look::Drawn)?;
+        configured_environment::check_unchanged(environment.spec(), &run.environment.spaces_in_words())?;
         let mut policy = run.algorithm.policy()?;
         let board = run.segment.picture_board().expect("a run with a visualizer has a board of pictures");
         Ok(Self {

@@ -10,7 +10,7 @@ use super::words::{loss, loss_at_end, why_evaluation_was_late, with_details, wor
 use super::{Session, SupervisorError};
 use crate::readable::counted;
 use crate::replay::{Repair, rebuild_sums, repair_beside};
-use crate::roles::environments;
+use crate::roles::configured_environment;
 use crate::segment::control::RunState;
 use crate::segment::processes::Role;
 use crate::segment::system;
@@ -87,7 +87,7 @@ impl Session {
     /// step, and what is not in Python says itself how it ends.
     fn may_play_on_and_on(&self) -> bool {
         let was_wanted = self.reason.as_ref().is_some_and(is_evaluation_wanted) && !system::stop_requested();
-        was_wanted && self.prepared.evaluation_limit_steps.is_none() && environments::request(self.config()).needs_python()
+        was_wanted && self.prepared.evaluation_limit_steps.is_none() && configured_environment::request(self.config()).needs_python()
     }
 
     /// Say how a process died that nobody replaces, and what that cost; `was_dismissed` says whether it was asked to

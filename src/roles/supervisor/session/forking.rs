@@ -9,7 +9,7 @@ use super::super::slots::{ActorSetting, PlannedProcess};
 use super::super::watch::work_counted;
 use super::Session;
 use crate::roles::evaluator::EvaluationReport;
-use crate::roles::{Run, environments};
+use crate::roles::{Run, configured_environment};
 use crate::segment::membership::{Membership, View};
 use crate::segment::processes::Role;
 use crate::segment::system::{self, AfterParent};
@@ -72,7 +72,7 @@ impl Session {
 
     /// A file for the Python stack of a process that will step environments, if Python does that in this run.
     fn stack_file(&self, role: Role) -> Result<Option<StackFile>, SupervisorError> {
-        if role == Role::Learner || !environments::request(self.config()).needs_python() {
+        if role == Role::Learner || !configured_environment::request(self.config()).needs_python() {
             return Ok(None);
         }
         StackFile::create().map(Some).map_err(|source| SupervisorError::System { action: "creating a file in memory", source })

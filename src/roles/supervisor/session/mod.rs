@@ -1,5 +1,6 @@
 //! A run under way: the supervisor's loop.
 
+mod attachments;
 mod beginning;
 mod checkpoints;
 mod deaths;
@@ -8,7 +9,6 @@ mod evaluations;
 mod fitting;
 mod forking;
 mod upkeep;
-mod visitors;
 mod words;
 
 use std::time::{Duration, Instant};
