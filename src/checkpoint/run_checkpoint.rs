@@ -337,9 +337,9 @@ impl RunCheckpoint {
         self.path.join(CONFIG)
     }
 
-    /// Put everything into `segment`, which nobody uses yet; the rows if they are in the checkpoint. `planned` tells the slot of who plays
-    /// a role with a number, which had the slot it is given last; what those have counted who will not be there again is counted to the
-    /// first slot. Of rows that have all lost a frame, none counts.
+    /// Fill `segment`, which nobody uses yet, also with the rows if they are in the checkpoint. `planned` maps a role, its number and the
+    /// slot it had last to its slot now. What a process that has no slot now has counted goes to the first of its role, or else to the
+    /// first slot. If all rows have lost a frame, none counts.
     ///
     /// # Errors
     /// A file is damaged, or of another shape than the segment.

@@ -119,11 +119,11 @@ impl SegmentState {
         self.samples_beyond = 0;
     }
 
-    /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows; `planned` tells the slot of who
-    /// plays the role with the number, which had the slot it is given last.
+    /// Put it into `segment`, which nobody uses yet, which it fits, and whose replay has its rows. `planned` maps a role, its number and
+    /// the slot it had last to its slot now.
     ///
-    /// What a process has counted that will not be there again, and how often it was replaced, is counted to the first of its role, or else
-    /// to the first that stages. Those statistics are returned that have no board now.
+    /// What a process that has no slot now has counted, and how often it was replaced, goes to the first of its role, or else to the first
+    /// that stages. Returns the statistics that have no board now.
     pub(super) fn restore(
         &self,
         segment: &Segment,
@@ -135,8 +135,8 @@ impl SegmentState {
         control.env_steps().store(self.env_steps, Ordering::Relaxed);
         control.updates().store(self.updates, Ordering::Relaxed);
         control.samples_beyond().store(self.samples_beyond, Ordering::Relaxed);
-        // The generation of a slot names a stream of random numbers: whoever comes begins none that somebody has used in any life, be it
-        // in a slot that was not there in the last.
+        // Generations seed random numbers, so every slot goes on from the highest one of all: no stream is used twice, not even in a slot
+        // that is new.
         let latest = self.processes.iter().map(|process| process.generation).max().unwrap_or(0);
         segment.processes().iter().for_each(|slot| slot.restore_generation(latest));
         for process in &self.processes {

@@ -1,8 +1,8 @@
 //! Keys that have no effect while another key has a certain value.
 //!
 //! A file may set such keys, so that one line switches a part of the run off and on again. A `--set` of such a key is
-//! refused, since whoever types it expects an effect; a later `--set` that switches the part off shows that they do
-//! not. One of an algorithm by whose defaults the part is off does not.
+//! refused, because whoever types it expects an effect. It is accepted if a later `--set` switches the part off: then
+//! that was meant. A `--set algorithm.name` is no such switch, even if the part is off by that algorithm's defaults.
 
 use super::schema::{Config, Exploration, Split, Surrogate};
 

@@ -166,7 +166,7 @@ impl History {
         changes
     }
 
-    /// Moves changes that came after the checkpoint of a later life to the beginning of that, which had them from there.
+    /// Has a change that was made after the checkpoint of a later life count from the beginning of that life, which had it from there on.
     fn place_changes(&mut self) {
         for change in &mut self.shown.changes {
             let Some(life) = change["resumptions"].as_u64() else { continue };

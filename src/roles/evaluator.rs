@@ -224,8 +224,8 @@ impl<'a> Evaluator<'a> {
         self.attempts.number().is_some() || may_be_better
     }
 
-    /// Whether the loaded parameters are the best already, as those may be with which a run goes on. Confirmed again and again, they would
-    /// keep the luckiest of their scores.
+    /// Whether the loaded parameters are the best ones already, as they may be when a resumed run begins. Confirming them again and again
+    /// would keep the luckiest of their scores.
     fn are_the_best(&self) -> bool {
         self.best.is_some() && self.parameters == self.best_parameters
     }

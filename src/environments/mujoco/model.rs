@@ -94,7 +94,7 @@ fn shared(path: &Path) -> Result<Arc<MjModel>, String> {
     Ok(model)
 }
 
-/// What MuJoCo makes of a model's description, in this thread alone: whoever forks has only one.
+/// Compiles a model's description in this thread alone: a process that may fork has no other.
 fn compile(text: &str) -> Result<MjModel, String> {
     if text.contains('\0') {
         return Err("it contains a zero byte, so it is no XML".to_owned());

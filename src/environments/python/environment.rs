@@ -165,7 +165,7 @@ impl Environment for PythonEnvironment {
 }
 
 impl PythonEnvironment {
-    /// Why the answer of a step cannot be read: what of it is of a wrong type, or else the `error` of whoever read it.
+    /// Why the answer of a step cannot be read: the part with a wrong type if `check_answer` finds one, else `error`.
     #[cold]
     fn unreadable<'py>(&self, py: Python<'py>, answer: Bound<'py, PyAny>, error: PyErr) -> PyErr {
         let arguments = answer.cast_into::<PyTuple>().map_err(PyErr::from);

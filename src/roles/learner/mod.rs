@@ -246,8 +246,8 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Whether this learner leads in a view that it joins no more, since the run is over, and knows what the leader before it has
-    /// published, or more, where that one was killed.
+    /// Whether this learner leads the next view, which it joins no more since the run is over, and knows at least as much as the killed
+    /// leader had published.
     fn has_inherited(&mut self) -> bool {
         let leads_next = self.view.contains(self.run.number) && self.newest_view().leader == Some(self.run.number);
         leads_next && self.states.read(&mut self.state).is_none_or(|(_, [_, updates, ..])| self.updates >= updates)

@@ -16,8 +16,8 @@ use crate::telemetry::RunFolder;
 /// Exit code of a process that could not go on and said why in its last words.
 pub(super) const ERROR_EXIT_CODE: i32 = 1;
 
-/// The same of whoever learns, where training has diverged, so that what was learned last is nothing to go on from. An
-/// environment that ends the trainer of a synchronous run itself is unlikely to use this code.
+/// As [`ERROR_EXIT_CODE`], of a process that learns, once training has diverged: what it learned last is nothing to go on
+/// from. An environment that ends the trainer of a synchronous run itself is unlikely to use this code.
 pub(super) const DIVERGED_EXIT_CODE: i32 = 102;
 
 /// What a child is given by the supervisor's memory.

@@ -97,9 +97,9 @@ impl Resumption {
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
 
-    /// This user's newest run of the name and seed of `prepared`, if that asks for it, the run was killed, was terminated or gave up, and
-    /// it has a checkpoint. One that noted an end stays as it is where it has reached its goal all the same, or where the configuration
-    /// differs from its own in what may not be changed: its user has mended something.
+    /// The newest run of this user with the name and seed of `prepared`, if `run.resume` asks for it, it has a checkpoint, and it was
+    /// killed, was terminated or gave up. `None` also if it had reached its goal, or if it noted an end and the configuration now differs
+    /// in a key that may not change: then its user has mended something.
     ///
     /// # Errors
     /// Its newest checkpoint is damaged, nobody here knows whether it runs on another machine, or the system would not say which runs and
