@@ -239,6 +239,7 @@ mod tests {
         assert_eq!(actions.lanes(1), [2]);
         assert_eq!(actions.for_environments(), Actions::Discrete(&[0, 2]));
     }
+
     #[test]
     fn uniform_actions_reach_from_bound_to_bound_in_each_element_by_itself() {
         let mut random = Random::seed_from_u64(4);

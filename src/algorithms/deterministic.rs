@@ -334,6 +334,7 @@ mod tests {
         assert!((weight_of(4, tau) * value - average).abs() < 1e-6);
         assert_eq!([0, 1].map(|times| weight_of(times, tau)), [0.0, tau]);
     }
+
     #[test]
     fn noise_explores_each_element_by_itself_and_never_beyond_the_bounds() {
         let spec = NetworkSpec::perceptron(2, &[3], Head::Linear { outputs: 4 });

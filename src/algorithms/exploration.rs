@@ -22,6 +22,9 @@ pub fn noise_std(config: &AlgorithmConfig, environment: usize, of: usize) -> f64
     config.exploration_noise_std * config.exploration_noise_spread.powf(position(environment, of))
 }
 
+/// Of a policy that explores by itself: with 1 its actions are drawn from it, with 0 the most likely ones are taken.
+pub(super) const OF_THE_POLICY: f32 = 1.0;
+
 /// 0 for the first environment, 1 for the last.
 fn position(environment: usize, of: usize) -> f64 {
     if of > 1 { environment as f64 / (of - 1) as f64 } else { 0.0 }

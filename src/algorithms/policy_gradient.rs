@@ -5,7 +5,7 @@ use super::distribution::Distribution;
 use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::PolicyAndValue;
 use super::trained::WithTarget;
-use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes};
+use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes, exploration};
 use crate::config::Config;
 use crate::config::schedule::linear;
 use crate::config::schema::AlgorithmConfig;
@@ -63,9 +63,8 @@ impl Algorithm for PolicyGradient {
         self.kind.metrics
     }
 
-    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
     fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
-        1.0
+        exploration::OF_THE_POLICY
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {

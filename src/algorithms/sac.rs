@@ -22,7 +22,7 @@ use super::temporal_difference::{
     ACTION_STD, ENTROPY, GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean,
 };
 use super::trained::{Trained, WithTarget, adam_settings};
-use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes};
+use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::{Config, TargetNetworks};
 use crate::environments::EnvironmentSpec;
 use crate::experience::transition::{NEXT_OBSERVATION, OBSERVATION};
@@ -99,9 +99,8 @@ impl Algorithm for Sac {
         METRICS
     }
 
-    /// The policy explores by itself: 1 draws from it, 0 takes its most likely action.
     fn exploration(&self, _environment: usize, _of: usize, _env_steps: u64) -> f32 {
-        1.0
+        exploration::OF_THE_POLICY
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>, AlgorithmError> {

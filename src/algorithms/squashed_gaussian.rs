@@ -166,6 +166,7 @@ mod tests {
             assert!((f64::from(gradient[index]) - expected).abs() < 2e-3, "{index}: {} is not {expected}", gradient[index]);
         }
     }
+
     #[test]
     fn an_actor_draws_elements_independently_each_with_its_mean_and_deviation() {
         // Logarithms of deviations within the limits, below them and above them.
