@@ -85,10 +85,9 @@ impl Trained {
     /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is
     /// not finite changes nothing: the caller sees the norm.
     pub fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let norm = clip_norm(gradient, self.max_gradient_norm);
+        let norm = self.clip(gradient);
         if norm.is_finite() {
-            let adam = &mut self.adam;
-            self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+            self.step_clipped(gradient, learning_rate);
         }
         norm
     }
@@ -97,6 +96,12 @@ impl Trained {
     /// norm before that.
     pub(super) fn clip(&self, gradient: &mut [f32]) -> f32 {
         clip_norm(gradient, self.max_gradient_norm)
+    }
+
+    /// One step against `gradient`, of which [`Self::clip`] has told a norm that is finite.
+    pub(super) fn step_clipped(&mut self, gradient: &[f32], learning_rate: f32) {
+        let adam = &mut self.adam;
+        self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
     }
 
     /// Count a step that another process makes.

@@ -62,8 +62,8 @@ impl ValueNetwork {
     }
 
     /// One step against `gradient`, which was clipped together with the policy's gradient.
-    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) {
-        self.network.step(gradient, learning_rate);
+    pub(super) fn step(&mut self, gradient: &[f32], learning_rate: f32) {
+        self.network.step_clipped(gradient, learning_rate);
     }
 
     pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
