@@ -24,7 +24,7 @@ use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::step_sums::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, StepSums, VALUE_LOSS, mean_and_deviation};
 use super::surrogate::LogProbabilities;
-use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, take_mean};
+use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, mean_factor};
 use super::trained::WithTarget;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
@@ -354,8 +354,7 @@ impl Learning for AppoLearning {
     }
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
-        take_mean(gradient, total);
-        let norm = self.policy.step(gradient, learning_rate);
+        let norm = self.policy.step(gradient, mean_factor(total), learning_rate);
         if self.policy.steps().is_multiple_of(self.target_interval_updates) {
             // The policy is as far from the target network now as it gets.
             self.adapt_penalty(total);

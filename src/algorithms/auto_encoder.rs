@@ -148,9 +148,9 @@ impl Decoder {
         sum
     }
 
-    /// One step against `gradient`, which is clipped in place; returns its norm before that.
-    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        self.network.step(gradient, learning_rate)
+    /// As [`Trained::step_scaled`].
+    pub(super) fn step(&mut self, gradient: &[f32], factor: f32, learning_rate: f32) -> f32 {
+        self.network.step_scaled(gradient, factor, learning_rate)
     }
 
     pub(super) fn save(&self, writer: &mut StateWriter<'_>) {

@@ -156,13 +156,13 @@ impl Critics {
         (&self.smallest, &self.input_gradient)
     }
 
-    /// One step of every critic; returns the largest norm of their gradients.
-    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let parts = gradient.chunks_exact_mut(self.each());
+    /// One step of every critic against its part of `gradient` times `factor`; returns the largest norm of these parts.
+    pub(super) fn step(&mut self, gradient: &[f32], factor: f32, learning_rate: f32) -> f32 {
+        let parts = gradient.chunks_exact(self.each());
         let mut largest = 0.0f32;
         for (network, part) in self.networks.iter_mut().zip(parts) {
             // `max` would drop a NaN, which the caller must see.
-            let norm = network.step(part, learning_rate);
+            let norm = network.step_scaled(part, factor, learning_rate);
             largest = if norm > largest || norm.is_nan() { norm } else { largest };
         }
         largest

@@ -9,7 +9,7 @@ use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective};
 use super::halves::{Half, Halved, Part};
 use super::state::{StateReader, StateWriter};
-use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean};
+use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, mean_factor, weighted_mean_factor};
 use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::{Config, TargetNetworks};
@@ -233,17 +233,16 @@ impl Learning for DeterministicLearning {
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
         let with_policy = self.updates_policy();
-        let (policy_gradient, critic_gradient) = gradient.split_at_mut(self.policy.len());
+        let (policy_gradient, critic_gradient) = gradient.split_at(self.policy.len());
         let mut norm = 0.0;
         if self.part.learns(Half::Critics) {
-            take_weighted_mean(critic_gradient, total);
-            norm = self.critics.step(critic_gradient, learning_rate);
+            norm = self.critics.step(critic_gradient, weighted_mean_factor(total), learning_rate);
         } else {
             self.critics.count_update();
         }
         if with_policy {
-            take_mean(policy_gradient, total);
-            norm = finite_or(self.policy.step(policy_gradient, learning_rate * self.policy_rate_ratio), norm);
+            let policy_rate = learning_rate * self.policy_rate_ratio;
+            norm = finite_or(self.policy.step_scaled(policy_gradient, mean_factor(total), policy_rate), norm);
         }
         if self.part.learns(Half::Critics) {
             let TargetNetworks { tau, interval_updates } = self.settings.target_networks;

@@ -15,7 +15,7 @@ use rand::RngExt;
 
 use super::action::{discrete_actions, greedy};
 use super::state::{StateReader, StateWriter};
-use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, take_weighted_mean};
+use super::temporal_difference::{GRADIENT_NORM, LOSS, Q_MEAN, weighted_mean_factor};
 use super::trained::{Trained, WithTarget};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
 use crate::config::schema::{AlgorithmConfig, Loss};
@@ -210,8 +210,7 @@ impl Learning for DqnLearning {
     }
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
-        take_weighted_mean(gradient, total);
-        let norm = self.network.step(gradient, learning_rate);
+        let norm = self.network.step_scaled(gradient, weighted_mean_factor(total), learning_rate);
         total.tally.add(GRADIENT_NORM, f64::from(norm));
         if self.network.steps().is_multiple_of(self.target_networks.interval_updates) {
             self.network.follow(self.target_networks.tau as f32);

@@ -184,7 +184,7 @@ pub trait Learning {
     }
 
     /// Apply the gradient that all learners' parts sum to, and complete the metrics in `total`. `gradient` has
-    /// [`Sizes::learned`] values and is scaled and clipped in place.
+    /// [`Sizes::learned`] values and may be changed in place, such as by [`take_mean`]: nobody reads it afterwards.
     ///
     /// All learners have to take the same step, bit for bit. So it may depend on the arguments and on what [`Self::save`]
     /// writes, and not on the rows, random numbers or steps that this learner alone saw. What all learn from their rows,

@@ -19,7 +19,7 @@ use super::halves::{Half, Halved, Part};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{
-    ACTION_STD, ENTROPY, GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, take_mean, take_weighted_mean,
+    ACTION_STD, ENTROPY, GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, mean_factor, weighted_mean_factor,
 };
 use super::trained::{Trained, WithTarget, adam_settings};
 use super::{ActionMut, Algorithm, AlgorithmError, Learning, Policy, Random, Sizes, exploration};
@@ -171,9 +171,9 @@ impl Temperature {
         if self.is_learned { -log_densities.iter().map(|log_density| log_density + self.target_entropy).sum::<f32>() } else { 0.0 }
     }
 
-    fn step(&mut self, gradient: &[f32], learning_rate: f32) {
+    fn step(&mut self, gradient: f32, learning_rate: f32) {
         if self.is_learned {
-            self.adam.step(&mut self.logarithm, gradient, learning_rate);
+            self.adam.step(&mut self.logarithm, &[gradient], learning_rate);
         }
     }
 
@@ -279,21 +279,19 @@ impl Learning for SacLearning {
     }
 
     fn apply(&mut self, gradient: &mut [f32], total: &mut Share, learning_rate: f32) -> f32 {
-        let (policy_gradient, others) = gradient.split_at_mut(self.policy.len());
-        let (critic_gradient, temperature_gradient) = others.split_at_mut(self.critics.learned());
+        let (policy_gradient, others) = gradient.split_at(self.policy.len());
+        let (critic_gradient, temperature_gradient) = others.split_at(self.critics.learned());
         let mut norm = 0.0;
         if self.part.learns(Half::Critics) {
-            take_weighted_mean(critic_gradient, total);
-            norm = self.critics.step(critic_gradient, learning_rate);
+            norm = self.critics.step(critic_gradient, weighted_mean_factor(total), learning_rate);
             if self.critics.steps().is_multiple_of(self.target_networks.interval_updates) {
                 self.critics.follow(self.target_networks.tau as f32);
             }
         }
         if self.part.learns(Half::Policy) {
-            take_mean(policy_gradient, total);
-            take_mean(temperature_gradient, total);
-            norm = finite_or(self.policy.step(policy_gradient, learning_rate * self.policy_rate_ratio), norm);
-            self.temperature.step(temperature_gradient, learning_rate);
+            let (factor, policy_rate) = (mean_factor(total), learning_rate * self.policy_rate_ratio);
+            norm = finite_or(self.policy.step_scaled(policy_gradient, factor, policy_rate), norm);
+            self.temperature.step(temperature_gradient[0] * factor, learning_rate);
             total.tally.add(TEMPERATURE, f64::from(self.temperature.value()));
         }
         if self.part.learns(Half::Critics) {

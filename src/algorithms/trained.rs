@@ -4,7 +4,7 @@ use super::AlgorithmError;
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use crate::config::Config;
 use crate::config::schema::LearnerConfig;
-use crate::networks::{Adam, AdamSettings, Device, Network, NetworkSpec, build, clip_norm, polyak};
+use crate::networks::{Adam, AdamSettings, Device, Network, NetworkSpec, build, norm_and_scale, polyak};
 
 /// Whether a network under training has a target network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,21 +82,32 @@ impl Trained {
         gradient.iter_mut().zip(&self.part).for_each(|(sum, part)| *sum += part);
     }
 
-    /// One step against `gradient`, which is clipped in place; returns its norm before that. A gradient whose norm is
-    /// not finite changes nothing: the caller sees the norm.
-    pub fn step(&mut self, gradient: &mut [f32], learning_rate: f32) -> f32 {
-        let norm = clip_norm(gradient, self.max_gradient_norm);
+    /// One step against `gradient`, clipped to `learner.max_gradient_norm`; returns its norm before that. A gradient
+    /// whose norm is not finite changes nothing: the caller sees the norm.
+    pub fn step(&mut self, gradient: &[f32], learning_rate: f32) -> f32 {
+        self.step_scaled(gradient, 1.0, learning_rate)
+    }
+
+    /// [`Self::step`] against `gradient` times `factor`, without a pass that multiplies it.
+    pub(super) fn step_scaled(&mut self, gradient: &[f32], factor: f32, learning_rate: f32) -> f32 {
+        let (norm, factors) = self.clip(gradient, factor);
         if norm.is_finite() {
-            let adam = &mut self.adam;
-            self.online.update_parameters(&mut |parameters| adam.step(parameters, gradient, learning_rate));
+            self.step_clipped(gradient, factors, learning_rate);
         }
         norm
     }
 
-    /// Clip `gradient`, of this network and others that are to be clipped with it, as [`Self::step`] does; returns its
-    /// norm before that.
-    pub(super) fn clip(&self, gradient: &mut [f32]) -> f32 {
-        clip_norm(gradient, self.max_gradient_norm)
+    /// The norm of `gradient` times `factor`, of this network and others that are to be clipped with it, and the factors
+    /// with which each of them makes its step: `factor`, and what then clips all of them together.
+    pub(super) fn clip(&self, gradient: &[f32], factor: f32) -> (f32, [f32; 2]) {
+        let (norm, scale) = norm_and_scale(gradient, factor, self.max_gradient_norm);
+        (norm, [factor, scale])
+    }
+
+    /// One step against `gradient` times what [`Self::clip`] gave beside a norm that is finite.
+    pub(super) fn step_clipped(&mut self, gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
+        let adam = &mut self.adam;
+        self.online.update_parameters(&mut |parameters| adam.step_scaled(parameters, gradient, factors, learning_rate));
     }
 
     /// Count a step that another process makes.
@@ -163,9 +174,10 @@ mod tests {
         let mut trained = Trained::new(&LearnerConfig::default(), network, None, &start);
         let mut gradient = vec![0.1; start.len()];
         gradient[4] = f32::NAN;
-        assert!(trained.step(&mut gradient, 1e-3).is_nan());
+        assert!(trained.step(&gradient, 1e-3).is_nan());
         assert_eq!((trained.online.parameters(), trained.steps()), (start.as_slice(), 0));
-        assert!(trained.step(&mut vec![0.1; start.len()], 1e-3).is_finite());
+        gradient[4] = 0.1;
+        assert!(trained.step(&gradient, 1e-3).is_finite());
         assert_ne!(trained.online.parameters(), start);
     }
 }

@@ -61,9 +61,9 @@ impl ValueNetwork {
         &self.policy_outputs
     }
 
-    /// One step against `gradient`, which was clipped together with the policy's gradient.
-    pub(super) fn step(&mut self, gradient: &mut [f32], learning_rate: f32) {
-        self.network.step(gradient, learning_rate);
+    /// As [`Trained::step_clipped`], where `factors` also clip the policy's gradient.
+    pub(super) fn step(&mut self, gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
+        self.network.step_clipped(gradient, factors, learning_rate);
     }
 
     pub(super) fn save(&self, writer: &mut StateWriter<'_>) {

@@ -76,6 +76,12 @@ impl Adam {
     /// # Panics
     /// When a slice is not as long as the moments.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32], learning_rate: f32) {
+        self.step_scaled(parameters, gradient, [1.0; 2], learning_rate);
+    }
+
+    /// [`Self::step`] against `gradient` times the first factor, times the second: the same, bit for bit, as after a
+    /// pass over the gradient for each of them.
+    pub(crate) fn step_scaled(&mut self, parameters: &mut [f32], gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
         assert_eq!(parameters.len(), self.first_moment.len(), "the optimizer was made for another number of parameters");
         assert_eq!(gradient.len(), parameters.len(), "gradient and parameters differ in length");
         self.step += 1;
@@ -93,6 +99,7 @@ impl Adam {
         Arch::new().dispatch(|| {
             let moments = first_moment.iter_mut().zip(second_moment.iter_mut());
             for ((parameter, gradient), (first, second)) in parameters.iter_mut().zip(gradient).zip(moments) {
+                let gradient = gradient * factors[0] * factors[1];
                 *first = flush_subnormal(*first + first_weight * (gradient - *first));
                 *second = flush_subnormal(second_decay * *second + second_weight * (gradient * gradient));
                 *parameter -= step_size * *first / (second.sqrt() * inverse_root + epsilon);
@@ -116,13 +123,18 @@ fn flush_subnormal(moment: f32) -> f32 {
 /// As `torch.nn.utils.clip_grad_norm_`. A gradient whose norm is not finite stays as it is: the
 /// caller must not step with it.
 pub fn clip_norm(gradient: &mut [f32], maximum: f32) -> f32 {
-    let arch = Arch::new();
-    let norm = arch.dispatch(SquaredSum(gradient)).sqrt() as f32;
-    let scale = maximum / (norm + 1e-6);
-    if norm.is_finite() && scale < 1.0 {
-        arch.dispatch(|| gradient.iter_mut().for_each(|value| *value *= scale));
+    let (norm, scale) = norm_and_scale(gradient, 1.0, maximum);
+    if scale < 1.0 {
+        Arch::new().dispatch(|| gradient.iter_mut().for_each(|value| *value *= scale));
     }
     norm
+}
+
+/// The norm of `gradient` times `factor`, and what [`clip_norm`] would multiply it by then; 1 if it would leave it alone.
+pub(crate) fn norm_and_scale(gradient: &[f32], factor: f32, maximum: f32) -> (f32, f32) {
+    let norm = Arch::new().dispatch(SquaredSum { values: gradient, factor }).sqrt() as f32;
+    let scale = maximum / (norm + 1e-6);
+    (norm, if norm.is_finite() && scale < 1.0 { scale } else { 1.0 })
 }
 
 /// Moves `target` towards `online`: `target += tau * (online - target)`; `tau` = 1 copies.
@@ -141,30 +153,39 @@ pub fn polyak(target: &mut [f32], online: &[f32], tau: f32) {
     });
 }
 
-/// Sum of squares: `f32` lanes inside a block, `f64` across blocks, so that long gradients lose no digits.
-struct SquaredSum<'a>(&'a [f32]);
+/// Sum of the squares of `values` times `factor`: `f32` lanes inside a block, `f64` across blocks, so that long gradients
+/// lose no digits.
+struct SquaredSum<'a> {
+    values: &'a [f32],
+    factor: f32,
+}
 
 impl WithSimd for SquaredSum<'_> {
     type Output = f64;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let Self { values, factor } = self;
+        let factors = simd.splat_f32s(factor);
         let mut total = 0.0;
-        for block in self.0.chunks(1024) {
+        for block in values.chunks(1024) {
             let (vectors, tail) = S::as_simd_f32s(block);
             let (quads, rest) = pulp::as_arrays::<4, _>(vectors);
             // Four sums, because each addition waits for the one before it.
             let mut sums = [simd.splat_f32s(0.0); 4];
             for quad in quads {
                 for (sum, &vector) in sums.iter_mut().zip(quad) {
+                    let vector = simd.mul_f32s(vector, factors);
                     *sum = simd.mul_add_e_f32s(vector, vector, *sum);
                 }
             }
             for (sum, &vector) in sums.iter_mut().zip(rest) {
+                let vector = simd.mul_f32s(vector, factors);
                 *sum = simd.mul_add_e_f32s(vector, vector, *sum);
             }
             let sum = simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]));
-            total += f64::from(simd.reduce_sum_f32s(sum)) + tail.iter().map(|value| f64::from(value * value)).sum::<f64>();
+            let tail = tail.iter().map(|value| value * factor);
+            total += f64::from(simd.reduce_sum_f32s(sum)) + tail.map(|value| f64::from(value * value)).sum::<f64>();
         }
         total
     }
@@ -256,6 +277,32 @@ mod tests {
             let mut gradient = vec![first, bad, 3.0];
             assert!(!clip_norm(&mut gradient, 1.0).is_finite());
             assert_eq!((gradient[0], gradient[2]), (first, 3.0));
+        }
+    }
+
+    #[test]
+    fn factors_give_what_passes_over_the_gradient_give_bit_for_bit() {
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        // The norm is beyond the first maximum alone.
+        for (length, maximum) in
+            [7, 37, 1024, 3001].into_iter().flat_map(|length| [1e-3, 1e6, f32::INFINITY].map(|maximum| (length, maximum)))
+        {
+            let (mut passed, mut folded) = (Adam::new(length, AdamSettings::default()), Adam::new(length, AdamSettings::default()));
+            let [mut parameters, mut expected] = [0, 1].map(|_| vec![0.5f32; length]);
+            for (step, gradient) in gradients(20, length).iter().enumerate() {
+                let factor = 1.0 / (3.0 + step as f32);
+                let mut scaled = gradient.clone();
+                scaled.iter_mut().for_each(|value| *value *= factor);
+                let expected_norm = clip_norm(&mut scaled, maximum);
+                passed.step(&mut expected, &scaled, 1e-3);
+                let (norm, scale) = norm_and_scale(gradient, factor, maximum);
+                folded.step_scaled(&mut parameters, gradient, [factor, scale], 1e-3);
+                assert_eq!((norm.to_bits(), scale < 1.0), (expected_norm.to_bits(), maximum == 1e-3), "{length} values, step {step}");
+            }
+            assert_eq!(bits(&parameters), bits(&expected), "{length} values, clipped to {maximum}");
+            for moment in [Adam::first_moment, Adam::second_moment] {
+                assert_eq!(bits(moment(&folded)), bits(moment(&passed)), "{length} values, clipped to {maximum}");
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod specification;
 mod torch;
 mod work;
 
+pub(crate) use adam::norm_and_scale;
 pub use adam::{Adam, AdamSettings, clip_norm, polyak};
 pub use cpu::CpuNetwork;
 pub use device::Device;
