@@ -87,7 +87,7 @@ fn a_search_from_the_worst_corner_ends_nearly_as_fast_as_the_best() {
 }
 
 #[test]
-fn a_search_ends_nearly_as_fast_as_the_best_with_error_bands_wider_than_a_trial() {
+fn a_search_ends_nearly_as_fast_as_the_best_with_error_bands_wider_than_a_probe() {
     assert_fast(&shapes::with_bands(), Start::Auto, MUST_FIND);
     assert_fast(&shapes::with_bands(), Start::Lowest, MUST_FIND_OF_ANY);
 }

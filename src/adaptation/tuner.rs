@@ -20,13 +20,13 @@ use super::budget::Budget;
 use super::change::{Change, Probe, Reason, Verdict};
 use super::drift::DriftWatch;
 use super::evidence::Judgement;
+use super::open_probe::{LEG_WINDOWS, Next, OpenProbe};
 use super::ranges::Range;
 use super::rules::Rules;
 use super::search::{Choice, Search};
 use super::setting::{Knob, Setting};
 use super::status::{Incident, Status};
 use super::steady::{Admission, SETTLING_WINDOWS, Steady};
-use super::trial::{LEG_WINDOWS, Next, Trial};
 use super::window::Window;
 
 /// Above this share of the memory a setting is given up and none is tried.
@@ -64,13 +64,13 @@ pub struct Tuner {
 
 #[derive(Debug, Clone)]
 enum Phase {
-    /// At home, until there are enough windows to compare with and time to try something. A trial that needs another
+    /// At home, until there are enough windows to compare with and time to try something. A probe that needs another
     /// round waits for both.
-    Searching(Option<Trial>),
+    Searching(Option<OpenProbe>),
     /// At a candidate, or back at home to compare.
-    Trying(Trial),
-    /// At the accepted candidate of this trial, which is home now and has to prove that it can be kept.
-    Adopting(Trial),
+    Trying(OpenProbe),
+    /// At the accepted candidate of this probe, which is home now and has to prove that it can be kept.
+    Adopting(OpenProbe),
     /// At home, with nothing left to try until the machine changes.
     Locked,
     /// At home for the rest of the run.
@@ -127,7 +127,7 @@ impl Tuner {
     /// The record of a probe that has no judgement when the run ends at `wall_s`, if there is one.
     pub fn unfinished(&self, wall_s: f64) -> Option<Probe> {
         match &self.phase {
-            Phase::Trying(trial) | Phase::Searching(Some(trial)) => Some(trial.record(wall_s, Verdict::Abandoned, Reason::RunEnded)),
+            Phase::Trying(probe) | Phase::Searching(Some(probe)) => Some(probe.record(wall_s, Verdict::Abandoned, Reason::RunEnded)),
             Phase::Searching(None) | Phase::Adopting(_) | Phase::Locked | Phase::Frozen => None,
         }
     }
@@ -166,12 +166,12 @@ impl Tuner {
             return step;
         }
         match &mut self.phase {
-            Phase::Trying(trial) => match trial.add(status.window) {
+            Phase::Trying(probe) => match probe.add(status.window) {
                 Next::MoreWindows => Step::default(),
                 Next::GoHome => Step { change: self.go_to(self.home, Reason::Comparing), probe: None },
                 Next::Judged(judgement) => {
-                    let trial = trial.clone();
-                    self.conclude(status, trial, judgement)
+                    let probe = probe.clone();
+                    self.conclude(status, probe, judgement)
                 }
             },
             Phase::Searching(_) | Phase::Adopting(_) => Step { change: self.stay_home(status), probe: None },
@@ -195,7 +195,7 @@ impl Tuner {
         self.search_on(status)
     }
 
-    /// Begins the next round, of the trial that waits for one or of the next candidate, unless there is no time, too
+    /// Begins the next round, of the probe that waits for one or of the next candidate, unless there is no time, too
     /// little memory, or nothing left to try.
     fn search_on(&mut self, status: &Status) -> Option<Change> {
         // All this comes before the search is asked, which goes on to its next stage if it has nothing to try.
@@ -208,10 +208,10 @@ impl Tuner {
             return None;
         }
         let unfinished = if let Phase::Searching(unfinished) = &mut self.phase { unfinished.take() } else { None };
-        let mut trial = match unfinished {
-            Some(trial) => trial,
+        let mut probe = match unfinished {
+            Some(probe) => probe,
             None => match self.search.next(self.home, &self.at_home, status.wall_s) {
-                Choice::Try(candidate) => Trial::new(self.home, candidate, self.rules.objective),
+                Choice::Try(candidate) => OpenProbe::new(self.home, candidate, self.rules.objective),
                 Choice::Later => return None,
                 Choice::Nothing => {
                     self.phase = Phase::Locked;
@@ -220,39 +220,39 @@ impl Tuner {
                 }
             },
         };
-        let setting = trial.candidate.setting;
-        let round = trial.begin_round(std::mem::take(&mut self.at_home));
-        self.search.start(&trial.candidate);
-        self.phase = Phase::Trying(trial);
+        let setting = probe.candidate.setting;
+        let round = probe.begin_round(std::mem::take(&mut self.at_home));
+        self.search.start(&probe.candidate);
+        self.phase = Phase::Trying(probe);
         self.go_to(setting, Reason::Trying { round })
     }
 
     /// Draws the conclusion from a round that has ended. Home was measured in it, so the next round can begin at once.
-    fn conclude(&mut self, status: &Status, trial: Trial, judgement: Judgement) -> Step {
-        self.at_home = trial.at_home();
+    fn conclude(&mut self, status: &Status, probe: OpenProbe, judgement: Judgement) -> Step {
+        self.at_home = probe.at_home();
         match judgement {
             Judgement::LookAgain => {
-                self.phase = Phase::Searching(Some(trial));
+                self.phase = Phase::Searching(Some(probe));
                 Step { change: self.search_on(status), probe: None }
             }
             Judgement::Reject(reason) => {
-                self.search.bar(&trial.candidate, trial.seen(), status.wall_s);
+                self.search.bar(&probe.candidate, probe.seen(), status.wall_s);
                 self.phase = Phase::Searching(None);
-                let probe = trial.record(status.wall_s, Verdict::Rejected, reason);
-                Step { change: self.search_on(status), probe: Some(probe) }
+                let record = probe.record(status.wall_s, Verdict::Rejected, reason);
+                Step { change: self.search_on(status), probe: Some(record) }
             }
             Judgement::Accept(reason) => {
-                self.search.accept(&trial.candidate, self.home, status.wall_s);
-                let trial = trial.adopted();
-                self.move_to(trial.candidate.setting);
-                let probe = trial.record(status.wall_s, Verdict::Accepted, reason.clone());
-                self.phase = Phase::Adopting(trial);
-                Step { change: self.go_to(self.home, reason), probe: Some(probe) }
+                self.search.accept(&probe.candidate, self.home, status.wall_s);
+                let probe = probe.adopted();
+                self.move_to(probe.candidate.setting);
+                let record = probe.record(status.wall_s, Verdict::Accepted, reason.clone());
+                self.phase = Phase::Adopting(probe);
+                Step { change: self.go_to(self.home, reason), probe: Some(record) }
             }
         }
     }
 
-    /// The answer to anything that ends a trial before it is judged, or begins a leg of it anew; `None` if nothing
+    /// The answer to anything that ends a probe before it is judged, or begins a leg of it anew; `None` if nothing
     /// does.
     fn interruption(&mut self, status: &Status) -> Option<Step> {
         // A setting that is being adopted has been judged. It stays, unless it turns out that it cannot be kept.
@@ -301,8 +301,8 @@ impl Tuner {
     }
 
     fn disturbed(&mut self, status: &Status) -> Step {
-        if let Phase::Trying(trial) | Phase::Adopting(trial) = &mut self.phase
-            && let Err(reason) = trial.disturb()
+        if let Phase::Trying(probe) | Phase::Adopting(probe) = &mut self.phase
+            && let Err(reason) = probe.disturb()
         {
             return self.abandon(status, reason);
         }
@@ -318,20 +318,20 @@ impl Tuner {
         }
     }
 
-    /// Ends a trial that cannot be judged, or takes back a setting that cannot be kept: it is barred, and home is
-    /// restored. Without a trial, only home is measured anew.
+    /// Ends a probe that cannot be judged, or takes back a setting that cannot be kept: it is barred, and home is
+    /// restored. Without a probe, only home is measured anew.
     fn abandon(&mut self, status: &Status, reason: Reason) -> Step {
-        let trial = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
-            Phase::Trying(trial) | Phase::Adopting(trial) | Phase::Searching(Some(trial)) => trial,
+        let probe = match std::mem::replace(&mut self.phase, Phase::Searching(None)) {
+            Phase::Trying(probe) | Phase::Adopting(probe) | Phase::Searching(Some(probe)) => probe,
             phase @ (Phase::Searching(None) | Phase::Locked | Phase::Frozen) => {
                 self.phase = phase;
                 return self.measure_anew();
             }
         };
-        self.search.bar(&trial.candidate, None, status.wall_s);
-        self.move_to(trial.home);
-        let probe = trial.record(status.wall_s, Verdict::Abandoned, reason.clone());
-        Step { change: self.go_to(self.home, reason), probe: Some(probe) }
+        self.search.bar(&probe.candidate, None, status.wall_s);
+        self.move_to(probe.home);
+        let record = probe.record(status.wall_s, Verdict::Abandoned, reason.clone());
+        Step { change: self.go_to(self.home, reason), probe: Some(record) }
     }
 
     /// Drops what was measured in the wanted setting.

@@ -52,7 +52,7 @@ pub struct Window {
 /// Finds the part of each window that lasts, if a rate limiter holds the samples per insert.
 ///
 /// Either side may be ahead of the other by the error band of the rate limiter. It can live on such a lead, or make
-/// it up, for longer than a trial takes. Work that only changes the lead says nothing about the setting: the side
+/// it up, for longer than a probe takes. Work that only changes the lead says nothing about the setting: the side
 /// will have to wait for as long as that work takes. So this simulates a rate limiter with a narrow band, and work
 /// that it would not let pass does not last.
 #[derive(Debug, Clone, Copy, Default)]

@@ -64,7 +64,7 @@ fn a_setting_that_was_accepted_and_then_cannot_be_started_again_is_taken_back_to
 }
 
 #[test]
-fn a_setting_accepted_just_before_trials_end_and_then_not_startable_is_taken_back_too() {
+fn a_setting_accepted_just_before_nothing_more_is_tried_and_then_not_startable_is_taken_back_too() {
     for windows_before in 1..4 {
         let mut run = searching(0);
         assert!(run.until(1_000, |run| run.accepted().count() == 1));
@@ -277,8 +277,8 @@ proptest! {
             if let Some(change) = tuner.step(&status).change {
                 prop_assert_ne!(change.setting, wanted);
                 prop_assert_eq!(ranges.clamped(change.setting), change.setting);
-                let is_trial = matches!(change.reason, Reason::Trying { .. });
-                prop_assert_eq!(change.setting != tuner.home(), is_trial);
+                let is_candidate = matches!(change.reason, Reason::Trying { .. });
+                prop_assert_eq!(change.setting != tuner.home(), is_candidate);
                 wanted = change.setting;
             }
         }

@@ -8,7 +8,7 @@ use super::machine::{Between, Machine};
 const USUAL_ENVIRONMENTS: usize = 8;
 /// Cores of the machines whose runs have an error band.
 const CORES_WITH_BANDS: [usize; 2] = [2, 8];
-/// The widths of those error bands, in seconds of what the automatic choice does: none, a few, and as many as several legs of a trial.
+/// The widths of those error bands, in seconds of what the automatic choice does: none, a few, and as many as several legs of a probe.
 const BANDS_S: [f64; 3] = [0.0, 3.0, 30.0];
 /// Cores of the machines whose runs learn in bursts. With five cores, environments that compute make about two batches a second, so that a
 /// second has one, two or three.

@@ -216,7 +216,7 @@ fn an_actor_that_is_killed_while_it_is_tried_comes_back_and_the_search_comes_to_
     let tried = |segment: &Segment| living(segment, "actor").into_iter().find(|&(number, _)| number == 1).map(|(_, pid)| pid);
     let victim = run.look_for("the actor that is tried, and its end", |_| {
         tried(&segment).filter(|pid| {
-            // It may have ended with its trial.
+            // It may have ended with its probe.
             try_kill(*pid, Signal::SIGKILL)
         })
     });
@@ -269,7 +269,7 @@ fn halves_take_a_larger_batch_each_and_go_on_with_it_whichever_is_killed_while_i
     assert!((120.0..136.0).contains(&batch), "{batch} transitions per update");
     for half in [0, 1] {
         // After the first death the batch is tried from the beginning, which leaves time for the second.
-        stop_in_a_trial(&mut run, &segment);
+        stop_in_a_probe(&mut run, &segment);
         let killed = learner(&segment, half).pid();
         kill(killed, Signal::SIGKILL);
         run.signal(Signal::SIGCONT);
@@ -326,7 +326,7 @@ fn neither_side_blocks_the_other_while_a_larger_batch_is_tried_and_after() {
 }
 
 /// Stop the supervisor while a batch of 128 is tried instead of 32, which takes it ten seconds or more.
-fn stop_in_a_trial(run: &mut Supervised, segment: &Segment) {
+fn stop_in_a_probe(run: &mut Supervised, segment: &Segment) {
     let watchdog = Watchdog::new("a larger batch on trial");
     loop {
         run.wait_until("a larger batch", || view(segment).doublings == 2);
@@ -339,12 +339,12 @@ fn stop_in_a_trial(run: &mut Supervised, segment: &Segment) {
     }
 }
 
-/// A run whose supervisor stands still in such a trial.
-fn stopped_in_a_trial(overrides: &[&str]) -> Supervised {
+/// A run whose supervisor stands still in such a probe.
+fn stopped_in_a_probe(overrides: &[&str]) -> Supervised {
     let mut run = adapting(&[&["adaptation.largest_batch=128", "replay.samples_per_insert=none"][..], overrides].concat());
     run.wait_for_process("learner");
     let segment = run.segment();
-    stop_in_a_trial(&mut run, &segment);
+    stop_in_a_probe(&mut run, &segment);
     run
 }
 
@@ -354,10 +354,10 @@ fn a_batch_on_trial_when_the_run_loses_cores_is_taken_back_and_the_run_goes_on()
     if usable < 2 {
         return skipped::because("with a single core there is none to lose");
     }
-    let mut run = stopped_in_a_trial(&[]);
+    let mut run = stopped_in_a_probe(&[]);
     confine(run.pid(), cores::affinity_mask()[0]);
     run.signal(Signal::SIGCONT);
-    let probe = run.look_for("the end of the trial", |run| probes(run).into_iter().next());
+    let probe = run.look_for("the end of the probe", |run| probes(run).into_iter().next());
     let reason = format!("the run may use 1 core instead of {usable}");
     assert_eq!((&probe["to"]["batch_size"], &probe["verdict"], &probe["reason"]), (&128.into(), &"abandoned".into(), &reason.into()));
     let segment = run.segment();
@@ -373,7 +373,7 @@ fn a_batch_on_trial_when_the_supervisor_is_killed_is_not_in_force_when_the_run_g
     // Nothing is tried any more: the batch stays as the run begins with it.
     let changes = ["--set", "adaptation.freeze_after=0"];
     for sentinel in ["checkpoint", "keep"] {
-        let mut run = stopped_in_a_trial(&["checkpoint.interval_s=600", &format!("machine.sentinel={sentinel}")]);
+        let mut run = stopped_in_a_probe(&["checkpoint.interval_s=600", &format!("machine.sentinel={sentinel}")]);
         if sentinel == "keep" {
             run.kill_and_wait_for_keeper();
             run.adopt(&changes);

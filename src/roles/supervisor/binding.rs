@@ -141,13 +141,13 @@ mod tests {
         for _ in 0..2 * LOOKS {
             assert_eq!(binding.look(&mut watched, share_a_core, vec![0, 1], true), None);
         }
-        // What was seen during the trial does not count afterwards.
+        // What was seen meanwhile does not count afterwards.
         assert_eq!(binding.look(&mut watched, share_a_core, vec![0, 1], false), None);
         assert!(binding.look(&mut watched, share_a_core, vec![0, 1], false).is_some());
     }
 
     #[test]
-    fn cores_that_are_taken_or_given_set_all_free_at_once_even_during_a_trial() {
+    fn cores_that_are_taken_or_given_set_all_free_at_once_even_while_a_setting_is_tried() {
         let (mut binding, mut watched) = (Binding::planned_for(vec![0, 1]), bound());
         let said = binding.look(&mut watched, |_| 0.0, vec![1], true).unwrap();
         assert!(said.contains("cores 1 now instead of 0-1"), "{said}");

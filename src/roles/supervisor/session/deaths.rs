@@ -71,14 +71,14 @@ impl Session {
             }
             return self.match_actors_to_setting();
         }
-        let is_of_trial = self.is_on_trial() && self.is_answer_to_trial(index, &exit);
-        if is_of_trial {
+        let is_setting_to_blame = self.is_on_trial() && self.may_be_due_to_setting(index, &exit);
+        if is_setting_to_blame {
             self.blame_setting(&exit.how);
         }
-        if is_of_trial && exit.planned.role == Role::Actor {
+        if is_setting_to_blame && exit.planned.role == Role::Actor {
             self.leave_to_next_setting(index, &exit);
         } else {
-            self.replace_or_give_up(index, exit, is_of_trial);
+            self.replace_or_give_up(index, exit, is_setting_to_blame);
         }
         Ok(())
     }
@@ -135,9 +135,9 @@ impl Session {
         exit
     }
 
-    /// Whether a death may be due to the setting that is tried: that of an actor which has taken no step,
+    /// Whether a death may be due to the setting on trial: that of an actor which has taken no step,
     /// or of whoever fails again and again.
-    fn is_answer_to_trial(&self, index: usize, exit: &Exit) -> bool {
+    fn may_be_due_to_setting(&self, index: usize, exit: &Exit) -> bool {
         let fails_again = self.watched[index].failures_in_a_row() + 1 >= HOPELESS_FAILURES;
         exit.is_own_fault
             && match exit.planned.role {
@@ -157,7 +157,7 @@ impl Session {
     }
 
     /// Have the process replaced, or, if it has died too often, end what it was needed for.
-    fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_of_trial: bool) {
+    fn replace_or_give_up(&mut self, index: usize, exit: Exit, is_setting_to_blame: bool) {
         let planned = &exit.planned;
         if planned.role.is_fitted() {
             self.disturb();
@@ -169,7 +169,7 @@ impl Session {
         let wait = watched.schedule_restart(exit.is_own_fault);
         let times = watched.count_death(Instant::now(), is_excused);
         let limit = self.prepared.loaded.config.machine.max_restarts;
-        let failures = if is_of_trial { 0 } else { watched.failures_in_a_row() };
+        let failures = if is_setting_to_blame { 0 } else { watched.failures_in_a_row() };
         // The trainer of a synchronous run dies once.
         let often = match planned.role {
             Role::Synchronous => Some(String::new()),

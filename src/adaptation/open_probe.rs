@@ -15,7 +15,7 @@ const MOST_DISTURBANCES: u32 = 3;
 
 /// A probe under way.
 #[derive(Debug, Clone)]
-pub(super) struct Trial {
+pub(super) struct OpenProbe {
     pub(super) home: Setting,
     pub(super) candidate: Candidate,
     objective: Objective,
@@ -29,7 +29,7 @@ pub(super) struct Trial {
     disturbances: u32,
 }
 
-/// What a trial needs next.
+/// What a probe needs next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Next {
     MoreWindows,
@@ -37,7 +37,7 @@ pub(super) enum Next {
     Judged(Judgement),
 }
 
-impl Trial {
+impl OpenProbe {
     pub(super) fn new(home: Setting, candidate: Candidate, objective: Objective) -> Self {
         Self {
             home,
@@ -59,7 +59,7 @@ impl Trial {
         self.evidence.rounds() + 1
     }
 
-    /// Adds a window to the round, and returns what the trial needs next.
+    /// Adds a window to the round, and returns what the probe needs next.
     pub(super) fn add(&mut self, window: Window) -> Next {
         if self.tried.len() < LEG_WINDOWS {
             self.tried.push(window);
@@ -96,7 +96,7 @@ impl Trial {
         Ok(())
     }
 
-    /// This trial, once its candidate is accepted: disturbances are counted anew.
+    /// This probe, once its candidate is accepted: disturbances are counted anew.
     pub(super) fn adopted(self) -> Self {
         Self { disturbances: 0, ..self }
     }
@@ -106,7 +106,7 @@ impl Trial {
         self.evidence.seen(self.objective)
     }
 
-    /// The record of this trial, which has ended at `wall_s`.
+    /// The record of this probe, which has ended at `wall_s`.
     pub(super) fn record(&self, wall_s: f64, verdict: Verdict, reason: Reason) -> Probe {
         let [before, tried, after] = self.evidence.summaries(self.objective);
         Probe {
