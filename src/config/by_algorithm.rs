@@ -1,7 +1,7 @@
 //! What follows from the name of the algorithm, each as a method of its own. Which keys and rules concern an
 //! algorithm is declared with the keys and the rules.
 
-use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, Exploration, FRAGMENT_ALGORITHMS, Loss};
+use super::schema::{AlgorithmConfig, CRITIC_ALGORITHMS, Config, Exploration, FRAGMENT_ALGORITHMS, Loss};
 
 /// What an algorithm learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Config {
     pub fn for_algorithm(name: &str) -> Self {
         let algorithm = AlgorithmConfig { name: name.to_owned(), ..AlgorithmConfig::default() };
         let mut config = Self { algorithm, ..Self::default() };
-        if config.is_actor_critic() {
+        if config.has_critics() {
             (config.learner.batch_size, config.replay.samples_per_insert) = (256, Some(256.0));
             (config.learner.max_gradient_norm, config.learner.publish_interval_updates) = (None, 1);
             (config.actor.environments, config.actor.flush_transitions) = (1, 1);
@@ -40,15 +40,15 @@ impl Config {
         config
     }
 
-    /// Whether the algorithm is DDPG, TD3 or SAC.
-    pub(crate) fn is_actor_critic(&self) -> bool {
-        ACTOR_CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
+    /// Whether the algorithm has critics: DDPG, TD3 and SAC.
+    pub(crate) fn has_critics(&self) -> bool {
+        CRITIC_ALGORITHMS.contains(&self.algorithm.name.as_str())
     }
 
     /// The samples per insert where nobody sets them: with DDPG, TD3 and SAC those of an update for each environment step,
     /// however many transitions it draws.
     pub(crate) fn usual_samples_per_insert(&self) -> f64 {
-        if self.is_actor_critic() { self.learner.batch_size as f64 } else { 32.0 }
+        if self.has_critics() { self.learner.batch_size as f64 } else { 32.0 }
     }
 
     /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.

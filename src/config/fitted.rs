@@ -120,7 +120,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     let samples = config.replay.samples_per_insert.map_or(1.0, counts_as);
     if samples != 1.0 {
         per_sample(&mut fitted).for_each(|(path, value)| set(path, value, samples));
-    } else if config.is_actor_critic()
+    } else if config.has_critics()
         && config.replay.samples_per_insert != Some(fitted.usual_samples_per_insert())
         && let Some(ratio) = &mut fitted.replay.samples_per_insert
     {

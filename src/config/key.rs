@@ -6,10 +6,10 @@ use toml::Value;
 use super::automatic::{self, AUTO};
 use super::key_type::{Kind, NONE};
 use super::limits::Limits;
-use super::schema::{ACTOR_CRITIC_ALGORITHMS, AlgorithmConfig, Config, FRAGMENT_ALGORITHMS, TABLES, TRANSITION_ALGORITHMS};
+use super::schema::{AlgorithmConfig, CRITIC_ALGORITHMS, Config, FRAGMENT_ALGORITHMS, TABLES, TRANSITION_ALGORITHMS};
 
 /// The algorithms, in groups with the same defaults. Any other algorithm has those of the first group.
-pub(super) const GROUPS: [&[&str]; 3] = [&["dqn"], &ACTOR_CRITIC_ALGORITHMS, &FRAGMENT_ALGORITHMS];
+pub(super) const GROUPS: [&[&str]; 3] = [&["dqn"], &CRITIC_ALGORITHMS, &FRAGMENT_ALGORITHMS];
 
 /// The default of every key for the algorithm with this name, table by table.
 pub(super) fn defaults_of(algorithm: &str) -> &'static toml::Table {

@@ -173,7 +173,7 @@ fn assemble(accepted: &BTreeMap<String, Entry>) -> Config {
         root[table].as_table_mut().expect("every table is one").insert(name.to_owned(), entry.value.clone());
     }
     let mut config = Config::deserialize(Value::Table(root)).expect("accepted entries have the types of the fields");
-    if config.is_actor_critic() && !accepted.contains_key(SAMPLES_PER_INSERT) {
+    if config.has_critics() && !accepted.contains_key(SAMPLES_PER_INSERT) {
         left_open.insert(SAMPLES_PER_INSERT);
     }
     automatic::choose(&mut config, &left_open);

@@ -1,6 +1,6 @@
 //! Table `[learner]`.
 
-use super::ACTOR_CRITIC_ALGORITHMS;
+use super::CRITIC_ALGORITHMS;
 use crate::config::define::{choice, table};
 use crate::config::limits::{Limits, at_least, below, between, positive, positive_up_to, whole};
 use crate::segment::layout::HALVES;
@@ -39,9 +39,9 @@ table! {
         prefetch: bool = false, Limits::Any, "", only ["dqn", "ddpg", "td3", "sac", "appo"];
         /// Whether two learners divide the algorithm between them, each with networks of its own to train
         /// (docs/two-devices.md).
-        split: Split = Split::None, Limits::Any, "", only ACTOR_CRITIC_ALGORITHMS;
+        split: Split = Split::None, Limits::Any, "", only CRITIC_ALGORITHMS;
         /// Updates after which a half of the algorithm hands its parameters to the other half.
-        swap_interval_updates: u64 = 8, whole(1, 1_000_000), "updates", only ACTOR_CRITIC_ALGORITHMS;
+        swap_interval_updates: u64 = 8, whole(1, 1_000_000), "updates", only CRITIC_ALGORITHMS;
         /// Where the gradients are computed: one device for all learners, or one for each, separated by commas.
         /// With a `split`, the device of the critics comes first. CUDA numbers the fastest GPU first, or numbers
         /// GPUs as `doctor` lists them if `CUDA_DEVICE_ORDER=PCI_BUS_ID` is set.

@@ -43,7 +43,7 @@ use super::own::OwnConfig;
 /// The algorithms that learn from transitions, which are drawn from the replay again and again.
 pub(crate) const TRANSITION_ALGORITHMS: [&str; 4] = ["dqn", "ddpg", "td3", "sac"];
 /// The algorithms with a policy and critics, all of which learn from transitions.
-pub(crate) const ACTOR_CRITIC_ALGORITHMS: [&str; 3] = ["ddpg", "td3", "sac"];
+pub(crate) const CRITIC_ALGORITHMS: [&str; 3] = ["ddpg", "td3", "sac"];
 /// The algorithms that learn from fragments of trajectories, each taken once.
 pub(crate) const FRAGMENT_ALGORITHMS: [&str; 2] = ["appo", "ppo"];
 

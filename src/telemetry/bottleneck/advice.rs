@@ -106,7 +106,7 @@ fn larger_batch(config: &Config) -> Option<Advice> {
         larger.set.extend(advice("algorithm.minibatches", parts, parts, "").set);
     }
     // Where nobody has set it, the ratio of DDPG, TD3 and SAC would follow the batch, and each step take as many updates as before.
-    if config.is_actor_critic()
+    if config.has_critics()
         && let Some(ratio) = config.replay.samples_per_insert
     {
         larger.set.extend(advice("replay.samples_per_insert", ratio, ratio, "").set);

@@ -191,7 +191,7 @@ impl Resumption {
         let mut config = loaded.config.clone();
         if let Some(before) = self.settings.at_checkpoint() {
             before.run.folder.clone_into(&mut config.run.folder);
-            if config.is_actor_critic() && !loaded.is_set("replay.samples_per_insert") {
+            if config.has_critics() && !loaded.is_set("replay.samples_per_insert") {
                 config.replay.samples_per_insert = before.replay.samples_per_insert;
             }
         }
