@@ -5,9 +5,9 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::action::uniform;
-use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective};
 use super::halves::{Half, Halved, Part};
+use super::policy_and_critics::{Kind, PolicyAndCritics};
 use super::state::{StateReader, StateWriter};
 use super::temporal_difference::{GRADIENT_NORM, LOSS, POLICY_LOSS, Q_MEAN, bootstrap, finite_or, mean_factor, weighted_mean_factor};
 use super::trained::{Trained, WithTarget};
@@ -40,7 +40,7 @@ pub(super) struct Settings {
 
 /// DDPG or TD3 in one environment.
 pub(super) struct Deterministic {
-    shared: ActorCritic,
+    shared: PolicyAndCritics,
     settings: Settings,
 }
 
@@ -54,7 +54,7 @@ impl Deterministic {
             further_parameters: 0,
             further_state_values: 0,
         };
-        Ok(Self { shared: ActorCritic::new(kind, config, environment)?, settings })
+        Ok(Self { shared: PolicyAndCritics::new(kind, config, environment)?, settings })
     }
 }
 
@@ -150,7 +150,7 @@ struct DeterministicLearning {
 }
 
 impl DeterministicLearning {
-    fn new(shared: &ActorCritic, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
+    fn new(shared: &PolicyAndCritics, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             part: Part::default(),
             followed: None,

@@ -11,9 +11,9 @@ mod sac;
 mod td3; // settings of `deterministic`
 
 // Parts of off-policy ones.
-mod actor_critic;
 mod critics;
 mod halves; // two learners share one algorithm
+mod policy_and_critics;
 mod squashed_gaussian;
 mod temporal_difference;
 

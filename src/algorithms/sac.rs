@@ -13,9 +13,9 @@
 use std::f64::consts::LN_2;
 
 use super::action::uniform;
-use super::actor_critic::{ActorCritic, Kind};
 use super::critics::{Critics, PolicyObjective};
 use super::halves::{Half, Halved, Part};
+use super::policy_and_critics::{Kind, PolicyAndCritics};
 use super::squashed_gaussian::{Draws, draw_one, most_likely};
 use super::state::{COUNT_VALUES, StateReader, StateWriter};
 use super::temporal_difference::{
@@ -37,7 +37,7 @@ const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS, ENTROPY, 
 
 /// SAC in one environment.
 pub(super) struct Sac {
-    shared: ActorCritic,
+    shared: PolicyAndCritics,
 }
 
 impl Sac {
@@ -52,7 +52,7 @@ impl Sac {
             further_parameters: 1,
             further_state_values: Temperature::STATE_VALUES,
         };
-        let shared = ActorCritic::new(kind, config, environment)?;
+        let shared = PolicyAndCritics::new(kind, config, environment)?;
         check_target_entropy(config, shared.action_elements)?;
         Ok(Self { shared })
     }
@@ -205,7 +205,7 @@ struct SacLearning {
 }
 
 impl SacLearning {
-    fn new(shared: &ActorCritic, seed: u64) -> Result<Self, AlgorithmError> {
+    fn new(shared: &PolicyAndCritics, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             part: Part::default(),
             policy: shared.trained_policy(seed)?,

@@ -1,4 +1,4 @@
-//! What the actor-critic algorithms share before a process starts: shapes, sizes and the networks themselves.
+//! What DDPG, TD3 and SAC share before a process starts: shapes, sizes and the networks themselves.
 //!
 //! The learned parameters lie in the order policy, critics, anything else, and so do their gradients.
 
@@ -28,8 +28,8 @@ pub(super) struct Kind {
     pub(super) further_state_values: usize,
 }
 
-/// An actor-critic algorithm in one environment.
-pub(super) struct ActorCritic {
+/// Policy and critics in one environment, as a configuration describes them.
+pub(super) struct PolicyAndCritics {
     kind: Kind,
     pub(super) config: Config,
     pub(super) transitions: Transitions,
@@ -40,7 +40,7 @@ pub(super) struct ActorCritic {
     device: Device,
 }
 
-impl ActorCritic {
+impl PolicyAndCritics {
     /// # Errors
     /// The actions are not continuous, actors are to compute priorities, no device has the
     /// configured name, or a network cannot be built.
