@@ -19,13 +19,13 @@ use std::ops::Range;
 
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
-use super::learned_policy::LearnedPolicy;
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::step_sums::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, StepSums, VALUE_LOSS, mean_and_deviation};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, mean_factor};
 use super::trained::WithTarget;
+use super::trained_policy::TrainedPolicy;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -80,7 +80,7 @@ struct AppoLearning {
     trace: VTrace,
     shape: FragmentShape,
     distribution: Distribution,
-    policy: LearnedPolicy,
+    policy: TrainedPolicy,
     target_interval_updates: u64,
     clip_ratio: f32,
     value_coefficient: f32,
@@ -149,7 +149,7 @@ struct Block {
 }
 
 impl AppoLearning {
-    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: TrainedPolicy) -> Self {
         let trace = VTrace {
             max_importance_weight: settings.max_importance_weight as f32,
             max_trace_weight: settings.max_trace_weight as f32,

@@ -20,11 +20,11 @@ mod temporal_difference;
 // Parts of PPO and APPO.
 mod auto_encoder;
 mod distribution;
-mod learned_policy;
 mod policy_and_value;
 mod policy_gradient;
 mod step_sums;
 mod surrogate;
+mod trained_policy;
 mod v_trace;
 mod value_network;
 

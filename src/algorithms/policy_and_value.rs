@@ -7,8 +7,8 @@ use rand::RngExt;
 use super::action::uniform;
 use super::auto_encoder::{AutoEncoder, Decoder, LATENT};
 use super::distribution::Distribution;
-use super::learned_policy::LearnedPolicy;
 use super::trained::{Trained, WithTarget};
+use super::trained_policy::TrainedPolicy;
 use super::value_network::ValueNetwork;
 use super::{ActionMut, AlgorithmError, Policy, Random};
 use crate::config::Config;
@@ -97,7 +97,7 @@ impl PolicyAndValue {
     }
 
     /// Policy and value under training, drawn from `seed`.
-    pub(super) fn learned(&self, seed: u64, with_target: WithTarget) -> Result<LearnedPolicy, AlgorithmError> {
+    pub(super) fn trained(&self, seed: u64, with_target: WithTarget) -> Result<TrainedPolicy, AlgorithmError> {
         let network = Trained::build(&self.config, self.device, &self.network, with_target, &self.first_parameters(seed))?;
         let further = |spec: &NetworkSpec, seed| {
             let first = spec.initialise_as(self.config.network.initialisation, seed);
@@ -110,7 +110,7 @@ impl PolicyAndValue {
         let decoder = self.auto_encoder.as_ref().map(|AutoEncoder { coefficient, latent, decoder }| {
             Ok::<_, AlgorithmError>(Decoder::new(further(decoder, seed)?, *coefficient, outputs, outputs - latent..outputs, self.device))
         });
-        Ok(LearnedPolicy::new(network, value, decoder.transpose()?, self.fixed_parameters(), self.device))
+        Ok(TrainedPolicy::new(network, value, decoder.transpose()?, self.fixed_parameters(), self.device))
     }
 
     /// Where the parameters lie that are never changed: the weights of deviations that are the same in every state.

@@ -2,9 +2,9 @@
 //! everything but the learner's side.
 
 use super::distribution::Distribution;
-use super::learned_policy::LearnedPolicy;
 use super::policy_and_value::PolicyAndValue;
 use super::trained::WithTarget;
+use super::trained_policy::TrainedPolicy;
 use super::{Algorithm, AlgorithmError, Learning, Policy, Sizes, exploration};
 use crate::config::Config;
 use crate::config::schedule::linear;
@@ -23,7 +23,7 @@ pub(super) struct Kind {
     pub(super) with_target: WithTarget,
     /// Values of a learner's state beside those of its networks.
     pub(super) further_state_values: usize,
-    pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, LearnedPolicy) -> Box<dyn Learning>,
+    pub(super) learning: fn(&AlgorithmConfig, &FragmentShape, Distribution, TrainedPolicy) -> Box<dyn Learning>,
 }
 
 /// APPO or PPO in one environment.
@@ -72,7 +72,7 @@ impl Algorithm for PolicyGradient {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        let policy = self.network.learned(seed, self.kind.with_target)?;
+        let policy = self.network.trained(seed, self.kind.with_target)?;
         Ok((self.kind.learning)(&self.settings, self.fragments.shape(), self.network.distribution(), policy))
     }
 }

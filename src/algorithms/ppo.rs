@@ -17,13 +17,13 @@ use rand::seq::SliceRandom;
 
 use super::auto_encoder::RECONSTRUCTION_LOSS;
 use super::distribution::{Distribution, Slopes};
-use super::learned_policy::LearnedPolicy;
 use super::policy_gradient::{Kind, entropy_coefficient};
 use super::state::{StateReader, StateWriter};
 use super::step_sums::{CLIPPED, DIVERGENCE, EXPLAINED_VARIANCE, Explained, StepSums, VALUE_LOSS, mean_and_deviation};
 use super::surrogate::LogProbabilities;
 use super::temporal_difference::{ACTION_STD, ENTROPY, GRADIENT_NORM, POLICY_LOSS, mean_factor};
 use super::trained::WithTarget;
+use super::trained_policy::TrainedPolicy;
 use super::v_trace::{Traced, TracedStep, VTrace};
 use super::{Learning, Random};
 use crate::config::Config;
@@ -68,7 +68,7 @@ struct PpoLearning {
     entropy_coefficient: f32,
     shape: FragmentShape,
     distribution: Distribution,
-    policy: LearnedPolicy,
+    policy: TrainedPolicy,
     /// The steps of the batch, in the order of this pass.
     steps: Vec<Step>,
     /// Parts of this pass that have been learned from.
@@ -140,7 +140,7 @@ impl Block {
 }
 
 impl PpoLearning {
-    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: LearnedPolicy) -> Self {
+    fn new(settings: &AlgorithmConfig, shape: &FragmentShape, distribution: Distribution, policy: TrainedPolicy) -> Self {
         Self {
             estimation: VTrace { max_importance_weight: 1.0, max_trace_weight: 1.0, decay: settings.trace_decay("ppo") as f32 },
             clip_ratio: settings.clip_ratio("ppo") as f32,

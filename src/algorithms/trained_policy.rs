@@ -15,7 +15,7 @@ use crate::values::Values;
 /// A policy and its value under training.
 ///
 /// A gradient has the network's part first, then the value's, then the decoder's.
-pub(super) struct LearnedPolicy {
+pub(super) struct TrainedPolicy {
     network: Trained,
     value: Option<ValueNetwork>,
     decoder: Option<Decoder>,
@@ -29,7 +29,7 @@ pub(super) struct LearnedPolicy {
 /// Rows that go through the network at once on a CPU: as many as fit the caches.
 const BLOCK_ROWS: usize = 256;
 
-impl LearnedPolicy {
+impl TrainedPolicy {
     pub(super) fn new(
         network: Trained,
         value: Option<ValueNetwork>,
@@ -187,9 +187,9 @@ mod tests {
         Trained::new(&config, network, None, &spec.initialise(1))
     }
 
-    fn learned(maximum: Option<f64>) -> LearnedPolicy {
+    fn trained_policy(maximum: Option<f64>) -> TrainedPolicy {
         let value = ValueNetwork::new(trained(1, maximum), 2, POLICY_OUTPUTS);
-        LearnedPolicy::new(trained(POLICY_OUTPUTS, maximum), Some(value), None, 0..0, Device::Cpu)
+        TrainedPolicy::new(trained(POLICY_OUTPUTS, maximum), Some(value), None, 0..0, Device::Cpu)
     }
 
     /// Every bit of what `save` writes about networks of so many parameters.
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn policy_and_value_step_bit_for_bit_as_after_one_pass_for_the_mean_and_one_that_clips_both_together() {
         for maximum in [Some(0.5), None] {
-            let mut together = learned(maximum);
+            let mut together = trained_policy(maximum);
             // Only the test clips for these. The value has so much of the norm that it reaches the limit alone.
             let (mut policy, mut value) = (trained(POLICY_OUTPUTS, None), trained(1, None));
             let (of_policy, of_value) = (policy.len(), value.len());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_gradient_that_is_not_finite_in_one_part_changes_neither_policy_nor_value() {
-        let mut together = learned(Some(0.5));
+        let mut together = trained_policy(Some(0.5));
         let lengths = [POLICY_OUTPUTS, 1].map(|outputs| trained(outputs, None).len());
         let before = bits(lengths, |writer| together.save(writer));
         for bad in [0, lengths[0]] {
