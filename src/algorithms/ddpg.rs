@@ -9,12 +9,12 @@
 //!
 //! docs/ddpg.md has the measured scores.
 
-use super::deterministic::Settings;
+use super::deterministic::Variant;
 use crate::config::Config;
 
 /// DDPG, as `config` describes it.
-pub(super) fn settings(config: &Config) -> Settings {
-    Settings {
+pub(super) fn variant(config: &Config) -> Variant {
+    Variant {
         name: "ddpg",
         critics: 1,
         target_noise: None,

@@ -1,4 +1,4 @@
-//! DDPG and TD3, which differ in their [`Settings`]: a policy that names one action, explored around with Gaussian
+//! DDPG and TD3, each a [`Variant`] of the same algorithm: a policy that names one action, explored around with Gaussian
 //! noise, and the gradient that carries a critic's slope into the policy (Silver et al. 2014, theorem 1).
 
 use rand::RngExt;
@@ -25,7 +25,7 @@ const METRICS: &[Metric] = &[LOSS, Q_MEAN, GRADIENT_NORM, POLICY_LOSS];
 
 /// What tells DDPG and TD3 apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
+pub(super) struct Variant {
     /// Name in the registry.
     pub(super) name: &'static str,
     /// Critics.
@@ -41,26 +41,26 @@ pub(super) struct Settings {
 /// DDPG or TD3 in one environment.
 pub(super) struct Deterministic {
     shared: PolicyAndCritics,
-    settings: Settings,
+    variant: Variant,
 }
 
 impl Deterministic {
-    pub(super) fn new(config: &Config, environment: &EnvironmentSpec, settings: Settings) -> Result<Self, AlgorithmError> {
+    pub(super) fn new(config: &Config, environment: &EnvironmentSpec, variant: Variant) -> Result<Self, AlgorithmError> {
         let kind = Kind {
-            name: settings.name,
+            name: variant.name,
             outputs_per_action: 1,
-            critics: settings.critics,
+            critics: variant.critics,
             policy_with_target: WithTarget::Yes,
             further_parameters: 0,
             further_state_values: 0,
         };
-        Ok(Self { shared: PolicyAndCritics::new(kind, config, environment)?, settings })
+        Ok(Self { shared: PolicyAndCritics::new(kind, config, environment)?, variant })
     }
 }
 
 impl Algorithm for Deterministic {
     fn name(&self) -> &'static str {
-        self.settings.name
+        self.variant.name
     }
 
     fn experience(&self) -> &dyn Experience {
@@ -92,7 +92,7 @@ impl Algorithm for Deterministic {
     }
 
     fn learning(&self, seed: u64) -> Result<Box<dyn Learning>, AlgorithmError> {
-        Ok(self.shared.for_device(DeterministicLearning::new(&self.shared, self.settings, seed)?))
+        Ok(self.shared.for_device(DeterministicLearning::new(&self.shared, self.variant, seed)?))
     }
 }
 
@@ -142,7 +142,7 @@ struct DeterministicLearning {
     followed: Option<u64>,
     policy: Trained,
     critics: Critics,
-    settings: Settings,
+    variant: Variant,
     policy_rate_ratio: f32,
     actions: Vec<f32>,
     action_gradient: Vec<f32>,
@@ -150,13 +150,13 @@ struct DeterministicLearning {
 }
 
 impl DeterministicLearning {
-    fn new(shared: &PolicyAndCritics, settings: Settings, seed: u64) -> Result<Self, AlgorithmError> {
+    fn new(shared: &PolicyAndCritics, variant: Variant, seed: u64) -> Result<Self, AlgorithmError> {
         Ok(Self {
             part: Part::default(),
             followed: None,
             policy: shared.trained_policy(seed)?,
             critics: shared.trained_critics(seed)?,
-            settings,
+            variant,
             policy_rate_ratio: shared.policy_rate_ratio(),
             actions: Vec::new(),
             action_gradient: Vec::new(),
@@ -166,7 +166,7 @@ impl DeterministicLearning {
 
     /// Whether this process updates the policy too in the current update.
     fn updates_policy(&self) -> bool {
-        self.part.learns(Half::Policy) && (self.critics.steps() + 1).is_multiple_of(self.settings.policy_delay_updates)
+        self.part.learns(Half::Policy) && (self.critics.steps() + 1).is_multiple_of(self.variant.policy_delay_updates)
     }
 
     /// Values that the critics should give: reward, and the discounted target value of what the
@@ -176,7 +176,7 @@ impl DeterministicLearning {
         let next_observations = batch.column(NEXT_OBSERVATION).as_f32();
         self.policy.target().infer(next_observations.into(), rows, &mut self.actions);
         squash(&mut self.actions);
-        if let Some((deviation, clip)) = self.settings.target_noise {
+        if let Some((deviation, clip)) = self.variant.target_noise {
             for action in &mut self.actions {
                 let noise: f32 = random.sample(StandardNormal);
                 *action = (*action + (deviation * noise).clamp(-clip, clip)).clamp(-1.0, 1.0);
@@ -245,7 +245,7 @@ impl Learning for DeterministicLearning {
             norm = finite_or(self.policy.step_scaled(policy_gradient, mean_factor(total), policy_rate), norm);
         }
         if self.part.learns(Half::Critics) {
-            let TargetNetworks { tau, interval_updates } = self.settings.target_networks;
+            let TargetNetworks { tau, interval_updates } = self.variant.target_networks;
             if self.critics.steps().is_multiple_of(interval_updates) {
                 self.critics.follow(tau as f32);
                 // A policy that another process learns is followed when it is taken over.
@@ -295,7 +295,7 @@ impl Halved for DeterministicLearning {
             // After a restore nobody has counted how many of the policy's updates the target policy has followed: it is
             // taken to be as many as this half has made.
             let before = self.followed.unwrap_or(own_updates);
-            let TargetNetworks { tau, interval_updates: interval } = self.settings.target_networks;
+            let TargetNetworks { tau, interval_updates: interval } = self.variant.target_networks;
             self.policy.follow(weight_of((updates / interval).saturating_sub(before / interval), tau as f32));
             // A policy whose learner was killed makes some updates again.
             self.followed = Some(before.max(updates));

@@ -3,12 +3,12 @@
 
 // The algorithms.
 mod appo;
-mod ddpg; // settings of `deterministic`
+mod ddpg; // a variant of `deterministic`
 mod deterministic;
 pub mod dqn;
 mod ppo;
 mod sac;
-mod td3; // settings of `deterministic`
+mod td3; // a variant of `deterministic`
 
 // Parts of off-policy ones.
 mod critics;

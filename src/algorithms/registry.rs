@@ -47,8 +47,8 @@ impl Default for Algorithms {
         // `config` declares the keys of the library's own algorithms.
         let declared = |name, learns_from_bytes| Declaration { name, keys: &[], learns_from_bytes };
         algorithms.add(declared("dqn", true), Dqn::new);
-        algorithms.add(declared("ddpg", false), |config, environment| Deterministic::new(config, environment, ddpg::settings(config)));
-        algorithms.add(declared("td3", false), |config, environment| Deterministic::new(config, environment, td3::settings(config)));
+        algorithms.add(declared("ddpg", false), |config, environment| Deterministic::new(config, environment, ddpg::variant(config)));
+        algorithms.add(declared("td3", false), |config, environment| Deterministic::new(config, environment, td3::variant(config)));
         algorithms.add(declared("sac", false), Sac::new);
         algorithms.add(declared("appo", true), |config, environment| PolicyGradient::new(config, environment, appo::kind(config)));
         algorithms.add(declared("ppo", true), |config, environment| PolicyGradient::new(config, environment, ppo::kind(config)));

@@ -10,13 +10,13 @@
 //!
 //! docs/td3.md has the measured scores.
 
-use super::deterministic::Settings;
+use super::deterministic::Variant;
 use crate::config::Config;
 
 /// TD3, as `config` describes it.
-pub(super) fn settings(config: &Config) -> Settings {
+pub(super) fn variant(config: &Config) -> Variant {
     let config = &config.algorithm;
-    Settings {
+    Variant {
         name: "td3",
         critics: 2,
         target_noise: Some((config.target_noise_std as f32, config.target_noise_clip as f32)),
