@@ -147,6 +147,16 @@ fn what_is_restored_is_what_was_there() {
 }
 
 #[test]
+fn the_keys_of_a_manifest_stay_those_of_older_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(1, 1);
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
+    let manifest: Value = serde_json::from_slice(&std::fs::read(path.join("manifest.json")).unwrap()).unwrap();
+    let layout = &manifest["layout"];
+    assert!(layout["transition_words"].is_number() && layout["staged_transitions"].is_number(), "{layout}");
+}
+
+#[test]
 fn a_replay_that_is_not_full_asks_for_room_for_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let run = run_of(Sizes { capacity: 1 << 16, ..Sizes::default() }, 10, 100);

@@ -35,7 +35,7 @@ fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
     let layout = Layout::new(SegmentSizes {
         processes: 2,
         stagers: 2,
-        staged_transitions: STAGED,
+        staged_rows: STAGED,
         fanout,
         frames,
         frame_bytes: FRAME_BYTES,

@@ -74,7 +74,7 @@ impl Shape {
         let layout = Layout::new(SegmentSizes {
             processes: PROCESSES,
             stagers: PROCESSES,
-            staged_transitions: STAGED,
+            staged_rows: STAGED,
             fanout,
             frames: if observation.stack == 0 { 0 } else { self.capacity + self.capacity / 16 },
             frame_bytes: observation.frame_bytes(),

@@ -92,7 +92,7 @@ impl Experience {
         let sizes = SegmentSizes {
             processes: 2,
             stagers: 2,
-            staged_transitions: shape.rows,
+            staged_rows: shape.rows,
             frames: if shape.has_frames() { shape.capacity + shape.capacity / 16 } else { 0 },
             frame_bytes: shape.schema.frame_bytes(),
             ..SegmentSizes::of_rows(shape.schema.words(), shape.capacity)

@@ -38,7 +38,7 @@ impl<'a> StagingArea<'a> {
         assert!(slot < sizes.stagers, "slot {slot} is none of the {} that stage", sizes.stagers);
         let length = sizes.staging_area_words();
         let words = &segment.words(Region::Staging)[slot * length..][..length];
-        Self { words, capacity: sizes.staged_transitions, stride: sizes.staged_words() }
+        Self { words, capacity: sizes.staged_rows, stride: sizes.staged_words() }
     }
 
     /// Transitions that fit.

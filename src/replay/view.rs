@@ -26,7 +26,7 @@ impl<'a> ReplayView<'a> {
     /// When the rows of the segment have no room for the schema.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
         let sizes = segment.layout().sizes();
-        let room = sizes.transition_words;
+        let room = sizes.row_words;
         assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
         Self { control: segment.control(), reader: Reader::new(segment, schema), tree: SumTree::of(segment), chunk: sizes.chunk() }
     }

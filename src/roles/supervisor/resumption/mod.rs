@@ -245,7 +245,7 @@ impl Resumption {
         let capacity = if fits { saved.capacity } else { sizes.capacity };
         for (what, found, expected) in [
             ("a replay.capacity of", capacity, sizes.capacity),
-            ("words in a row:", saved.transition_words, sizes.transition_words),
+            ("words in a row:", saved.row_words, sizes.row_words),
             (
                 "other actor.environments, numbers of actors, adaptation.most_actors or adaptation.most_environments, or another version \
                  of this program, so that its frames are",
