@@ -6,7 +6,7 @@
 //! names half a frame; a frame whose writer died before that is named by nobody. Once a frame has been overwritten, the
 //! transitions that show it are drawn no more.
 
-use super::store::TransitionStore;
+use super::store::RowStore;
 use super::target::Target;
 use crate::segment::shared_words::{load_bytes, store_bytes};
 use crate::segment::{Region, Segment};
@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// The frames of all stacked fields.
 #[derive(Clone, Copy)]
 pub struct FrameStore<'a> {
-    pub(super) slots: TransitionStore<'a>,
+    pub(super) slots: RowStore<'a>,
     claimed: &'a AtomicU64,
 }
 
@@ -23,7 +23,7 @@ impl<'a> FrameStore<'a> {
     /// The frames in `segment`; `None` when no field is made of frames.
     pub fn of(segment: &'a Segment) -> Option<Self> {
         let sizes = segment.layout().sizes();
-        let slots = TransitionStore::of_slots(segment.words(Region::Frames), sizes.frame_slot_words(), sizes.frames);
+        let slots = RowStore::of_slots(segment.words(Region::Frames), sizes.frame_slot_words(), sizes.frames);
         (sizes.frames > 0).then(|| Self { slots, claimed: segment.control().claimed_frames() })
     }
 

@@ -4,7 +4,7 @@ use super::batch::Rows;
 use super::frames::FrameStore;
 use super::row;
 use super::schema::Schema;
-use super::store::TransitionStore;
+use super::store::RowStore;
 use super::target::Target;
 use crate::segment::Segment;
 use crate::sync::Ordering;
@@ -20,7 +20,7 @@ pub enum Unreadable {
 
 /// Reads transitions.
 pub struct Reader<'a> {
-    pub(super) store: TransitionStore<'a>,
+    pub(super) store: RowStore<'a>,
     pub(super) frames: Option<FrameStore<'a>>,
     schema: Schema,
 }
@@ -28,11 +28,11 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of the transitions in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { store: TransitionStore::of(segment), frames: FrameStore::of(segment), schema }
+        Self { store: RowStore::of(segment), frames: FrameStore::of(segment), schema }
     }
 
     /// The store.
-    pub fn store(&self) -> TransitionStore<'a> {
+    pub fn store(&self) -> RowStore<'a> {
         self.store
     }
 
