@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ReplayError;
 use crate::config::schedule::linear;
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::replay::{Element, Field, RateLimiter, Schema};
 use crate::segment::description::FieldDescription;
 use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_ROW_WORDS, SegmentSizes};
@@ -121,7 +121,7 @@ impl Options {
     /// How the run with this configuration uses its replay, whose transitions have these `fields`, and which has room for so many `frames`.
     pub(super) fn of_run(config_toml: &str, fields: &[FieldDescription], frames: usize) -> Result<Self, ReplayError> {
         let config = Config::parse(config_toml, "the run's configuration", &[])?.config;
-        if config.rows() == Rows::Fragments {
+        if config.row_kind() == RowKind::Fragments {
             return Err(ReplayError::Fragments { algorithm: config.algorithm.name });
         }
         let replay = &config.replay;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Prepared;
 use crate::checkpoint::Content;
-use crate::config::Rows;
+use crate::config::RowKind;
 use crate::config::schema::KeepReplay;
 use crate::replay::ZeroPriority;
 use crate::segment::Segment;
@@ -50,10 +50,10 @@ impl SupervisorRecord {
             segment,
             schema: prepared.algorithm().schema(),
             // A fragment is taken by setting its priority to zero.
-            zero: match config.rows() {
-                Rows::Transitions => ZeroPriority::Unfinished,
-                Rows::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
-                Rows::Fragments => ZeroPriority::Taken,
+            zero: match config.row_kind() {
+                RowKind::Transitions => ZeroPriority::Unfinished,
+                RowKind::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
+                RowKind::Fragments => ZeroPriority::Taken,
             },
             incarnation: None,
             with_replay: config.checkpoint.replay != KeepReplay::Never,

@@ -23,7 +23,7 @@ use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::{Algorithm, Statistics};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, RunCheckpoint, SavedStatistics};
-use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
+use crate::config::{Config, Loaded, Resume, RowKind, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
 use crate::roles::evaluator;
@@ -238,7 +238,7 @@ impl Resumption {
         }
         let saved = &manifest.layout;
         // Fragments are of use for moments only: others may have room for other numbers of them.
-        let fits = config.rows() == Rows::Transitions || saved.capacity == sizes.capacity;
+        let fits = config.row_kind() == RowKind::Transitions || saved.capacity == sizes.capacity;
         if !fits && self.kept.is_none() {
             self.rows = RowsIn::Nothing;
         }
