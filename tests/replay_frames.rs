@@ -269,7 +269,7 @@ fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
     let [run, resumed] = [(); 2].map(|()| segment(64, 80, 16));
     let mut replay = join(&run, 0);
     fill(&mut replay, &run, 64);
-    let memory = |_: Duration| {
+    let record = |_: Duration| {
         overwrite(&replay, 80);
         Value::Null
     };
@@ -282,7 +282,7 @@ fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
         longest_rest: Duration::ZERO,
         best_weights: Path::new("none"),
         best_env_steps: None,
-        memory: &memory,
+        supervisor_record: &record,
     };
     let folder = tempfile::tempdir().expect("a folder");
     let retention = Retention { last: 1, best: false, every_steps: None };

@@ -14,7 +14,7 @@ use crate::replay::ZeroPriority;
 use crate::segment::Segment;
 use crate::telemetry::Remembered;
 
-/// The memory in a checkpoint's manifest.
+/// What a checkpoint's manifest has of the supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SupervisorRecord {
     /// Seconds that the run has taken.
@@ -37,13 +37,13 @@ impl SupervisorRecord {
         serde_json::to_value(later).expect("figures have a spelling in JSON")
     }
 
-    /// What a checkpoint of a run that is not completed is made of, with the record as `memory` has it once the rest is written.
+    /// What a checkpoint of a run that is not completed is made of, with the record as `supervisor_record` has it once the rest is written.
     pub(super) fn content<'a>(
         &self,
         prepared: &Prepared,
         segment: &'a Segment,
         best_weights: &'a Path,
-        memory: &'a dyn Fn(Duration) -> Value,
+        supervisor_record: &'a dyn Fn(Duration) -> Value,
     ) -> Content<'a> {
         let config = &prepared.loaded.config;
         Content {
@@ -60,7 +60,7 @@ impl SupervisorRecord {
             longest_rest: Duration::ZERO,
             best_weights,
             best_env_steps: self.remembered.best.map(|best| best.env_steps),
-            memory,
+            supervisor_record,
         }
     }
 }

@@ -92,7 +92,7 @@ impl Resumption {
     }
 
     fn of(folder: RunFolder, checkpoint: RunCheckpoint, settings: EarlierSettings) -> Result<Self, ResumeError> {
-        let supervisor_record = serde_json::from_value(checkpoint.manifest().memory.clone())
+        let supervisor_record = serde_json::from_value(checkpoint.manifest().supervisor_record.clone())
             .map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
