@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
-use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
+use shoal::replay::{Batch, FRESH, Field, Name, RateLimiter, Replay, Schema, StagingArea};
 use shoal::segment::processes::{ProcessSlot, Role};
 use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 use shoal::sync::Ordering;
@@ -84,7 +84,7 @@ fn cart_pole_in_frames() -> EnvironmentSpec {
 pub(crate) struct Experience {
     shape: Shape,
     segment: Segment,
-    stack: RefCell<Vec<Target>>,
+    stack: RefCell<Vec<Name>>,
 }
 
 impl Experience {

@@ -2,10 +2,10 @@
 
 use super::batch::Rows;
 use super::frames::FrameStore;
+use super::name::Name;
 use super::row;
 use super::schema::Schema;
 use super::store::RowStore;
-use super::target::Target;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         let Some(frames) = self.frames else { return };
         for field in self.schema.fields().iter().filter(|field| field.stack > 0) {
             for word in &self.store.row(slot)[field.lane / 2..][..field.stack] {
-                if let Some(name) = Target::from_bits(word.load(Ordering::Relaxed)) {
+                if let Some(name) = Name::from_bits(word.load(Ordering::Relaxed)) {
                     frames.prefetch(name);
                 }
             }
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         let Some(frames) = self.frames else { return true };
         let stacked = self.schema.fields().iter().filter(|field| field.stack > 0);
         let mut names = stacked.flat_map(|field| &words[field.lane / 2..][..field.stack]);
-        names.all(|&name| Target::from_bits(name).is_some_and(|name| frames.holds(name)))
+        names.all(|&name| Name::from_bits(name).is_some_and(|name| frames.holds(name)))
     }
 
     fn read_frames<C: AsMut<[u8]>>(&self, rows: &mut Rows<'_, C>, at: usize, names: &[u64]) -> bool {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         self.schema.fields().iter().zip(rows.columns.iter_mut()).filter(|(field, _)| field.stack > 0).all(|(field, column)| {
             let stacked = &mut column.as_mut()[at * field.size_bytes()..][..field.size_bytes()];
             let mut frames_of_field = stacked.chunks_exact_mut(field.frame_bytes().max(1));
-            frames_of_field.all(|frame| names.next().and_then(|&name| Target::from_bits(name)).is_some_and(|name| frames.read(name, frame)))
+            frames_of_field.all(|frame| names.next().and_then(|&name| Name::from_bits(name)).is_some_and(|name| frames.read(name, frame)))
         })
     }
 }

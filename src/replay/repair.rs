@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::gate::ClosedGate;
 use super::insertion::Insertion;
+use super::name::Name;
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::sum_tree::SumTree;
-use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::segment::processes::{ProcessSlot, Role};
@@ -132,7 +132,7 @@ impl<'a> Repairing<'a> {
     }
 
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.
-    fn finish(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target, is_published: bool) {
+    fn finish(&mut self, area: StagingArea<'_>, index: usize, Name { slot, generation }: Name, is_published: bool) {
         let store = self.view.store();
         let differences = &mut self.work.differences;
         // A row that was published is whole, and no longer this repair's to write: a guest inside an operation may be

@@ -9,9 +9,9 @@
 //! ```
 
 use super::Priority;
+use super::name::Name;
 use super::row;
 use super::schema::{Element, Field, Schema};
-use super::target::Target;
 use crate::segment::shared_words::{high, low};
 use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
@@ -79,12 +79,12 @@ impl<'a> StagingArea<'a> {
         &self.staged(index)[2..]
     }
 
-    pub(super) fn target(self, index: usize) -> Option<Target> {
-        Target::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
+    pub(super) fn target(self, index: usize) -> Option<Name> {
+        Name::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_target(self, index: usize, target: Option<Target>) {
-        let word = target.map_or(0, Target::to_bits);
+    pub(super) fn set_target(self, index: usize, target: Option<Name>) {
+        let word = target.map_or(0, Name::to_bits);
         // Release: the supervisor must find the target of any slot that it finds claimed by a dead process.
         self.staged(index)[0].store(word, Ordering::Release);
     }
@@ -150,7 +150,7 @@ impl RowWriter<'_, '_> {
     }
 
     /// Name the frames of a stacked field, oldest first.
-    pub fn frames(&mut self, field: usize, frames: &[Target]) -> &mut Self {
+    pub fn frames(&mut self, field: usize, frames: &[Name]) -> &mut Self {
         let field = &self.schema.fields()[field];
         assert_eq!(field.stack, frames.len(), "frames of field `{}`", field.name);
         for (word, frame) in self.area.row(self.index)[field.lane / 2..].iter().zip(frames) {
