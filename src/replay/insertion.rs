@@ -88,7 +88,7 @@ impl Insertion {
         for (index, ticket) in staged.zip(start..) {
             let mut slot = store.slot_of(ticket);
             let generation = loop {
-                let announce = |generation| area.set_target(index, Some(Name { slot, generation }));
+                let announce = |generation| area.set_destination(index, Some(Name { slot, generation }));
                 if let Some(generation) = store.claim(slot, owner, announce) {
                     break generation;
                 }

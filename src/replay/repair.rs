@@ -162,20 +162,20 @@ fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
     let (committed, flushed) = area.progress();
     let mut completed = 0;
     for index in flushed..committed {
-        let Some(target) = area.target(index) else { break };
-        let word = replay.view.store().word(target.slot);
+        let Some(destination) = area.destination(index) else { break };
+        let word = replay.view.store().word(destination.slot);
         // Another process may have claimed the last named slot first. If the slot was overwritten since, nothing
         // tells who had claimed it, and the transition is inserted (again): it cannot be in the replay twice.
-        let last_named = index + 1 == committed || area.target(index + 1).is_none();
-        if last_named && word.generation() > target.generation {
+        let last_named = index + 1 == committed || area.destination(index + 1).is_none();
+        if last_named && word.generation() > destination.generation {
             break;
         }
-        if word.generation() < target.generation || word.generation() == target.generation && word.owner() != replay.owner {
+        if word.generation() < destination.generation || word.generation() == destination.generation && word.owner() != replay.owner {
             break;
         }
         // A higher generation means that the transition was published and has been overwritten since.
-        if word.generation() == target.generation {
-            replay.finish(area, index, target, word.is_ready());
+        if word.generation() == destination.generation {
+            replay.finish(area, index, destination, word.is_ready());
             completed += 1;
         }
         area.set_progress(committed, index + 1);

@@ -5,7 +5,7 @@
 //! way: each staged row names the slot it was going to before that slot is touched.
 //!
 //! ```text
-//! | committed, flushed | target, priority, row | target, priority, row | ...
+//! | committed, flushed | destination, priority, row | destination, priority, row | ...
 //! ```
 
 use super::Priority;
@@ -79,13 +79,13 @@ impl<'a> StagingArea<'a> {
         &self.staged(index)[2..]
     }
 
-    pub(super) fn target(self, index: usize) -> Option<Name> {
+    pub(super) fn destination(self, index: usize) -> Option<Name> {
         Name::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_target(self, index: usize, target: Option<Name>) {
-        let word = target.map_or(0, Name::to_bits);
-        // Release: the supervisor must find the target of any slot that it finds claimed by a dead process.
+    pub(super) fn set_destination(self, index: usize, destination: Option<Name>) {
+        let word = destination.map_or(0, Name::to_bits);
+        // Release: the supervisor must find the destination of any slot that it finds claimed by a dead process.
         self.staged(index)[0].store(word, Ordering::Release);
     }
 
@@ -102,7 +102,7 @@ impl<'a> StagingArea<'a> {
     pub fn write<'s>(self, schema: &'s Schema) -> RowWriter<'a, 's> {
         let (committed, _) = self.progress();
         assert!(committed < self.capacity, "the staging area holds {} rows; flush first", self.capacity);
-        self.set_target(committed, None);
+        self.set_destination(committed, None);
         RowWriter { area: self, schema, index: committed }
     }
 }

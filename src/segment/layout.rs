@@ -325,7 +325,7 @@ impl SegmentSizes {
         (1 + self.frame_bytes.div_ceil(8)).next_multiple_of(8)
     }
 
-    /// Words between two staged rows: target, priority and row.
+    /// Words between two staged rows: destination, priority and row.
     pub fn staged_words(&self) -> usize {
         2 + self.row_words
     }
