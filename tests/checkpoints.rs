@@ -72,7 +72,7 @@ fn content(run: &Run) -> Content<'_> {
         longest_rest: Duration::ZERO,
         best_weights: Path::new("none"),
         best_env_steps: None,
-        memory: &|_| json!({ "wall_s": 1.5 }),
+        supervisor_record: &|_| json!({ "wall_s": 1.5 }),
     }
 }
 
@@ -141,9 +141,20 @@ fn what_is_restored_is_what_was_there() {
     let checkpoint = checkpoints.newest().unwrap();
     assert_eq!(checkpoint.path(), path);
     assert_eq!((checkpoint.manifest().env_steps, checkpoint.manifest().updates, checkpoint.manifest().sequence), (100, 50, 1));
-    assert_eq!(checkpoint.manifest().memory, json!({ "wall_s": 1.5 }));
+    assert_eq!(checkpoint.manifest().supervisor_record, json!({ "wall_s": 1.5 }));
     assert!(bytes > 0 && bytes <= content(&run).bytes(), "{bytes} of at most {}", content(&run).bytes());
     assert_restores(&checkpoint, &run);
+}
+
+#[test]
+fn the_keys_of_a_manifest_stay_those_of_older_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_with(1, 1);
+    let (path, _) = Checkpoints::new(folder.path().to_path_buf()).write(content(&run), KEPT).unwrap();
+    let manifest: Value = serde_json::from_slice(&std::fs::read(path.join("manifest.json")).unwrap()).unwrap();
+    let layout = &manifest["layout"];
+    assert!(layout["transition_words"].is_number() && layout["staged_transitions"].is_number(), "{layout}");
+    assert_eq!(manifest["memory"], json!({ "wall_s": 1.5 }));
 }
 
 #[test]
@@ -321,13 +332,14 @@ fn a_disk_that_takes_no_more_in_the_middle_of_a_checkpoint_takes_it_in_the_place
             let content = || Content { with_replay, ..content(&run) };
             let [_, second] = [(); 2].map(|()| checkpoints.write(content(), KEPT).unwrap().0);
             let is_full = Cell::new(false);
-            let memory = |_| {
+            let record = |_| {
                 if !is_full.replace(true) {
                     fill(disk);
                 }
                 json!({ "wall_s": 1.5 })
             };
-            let (third, _) = checkpoints.write(Content { memory: &memory, ..content() }, KEPT).expect("room in the place of the first");
+            let (third, _) =
+                checkpoints.write(Content { supervisor_record: &record, ..content() }, KEPT).expect("room in the place of the first");
             assert!(is_full.get());
             assert_eq!(checkpoints.list().unwrap(), [second, third.clone()]);
             RunCheckpoint::open(&third).unwrap().check_replay().unwrap();
@@ -349,12 +361,12 @@ fn the_only_whole_checkpoint_stays_however_often_the_disk_takes_no_other() {
         *rows.last_mut().unwrap() ^= 1;
         std::fs::write(damaged.join("replay.shoal"), rows).unwrap();
         // Every attempt finds the disk full.
-        let memory = |_| {
+        let record = |_| {
             fill(disk);
             json!({ "wall_s": 1.5 })
         };
         for _ in 0..2 {
-            let error = checkpoints.write(Content { memory: &memory, ..content(&run) }, one).unwrap_err();
+            let error = checkpoints.write(Content { supervisor_record: &record, ..content(&run) }, one).unwrap_err();
             assert!(matches!(&error, CheckpointError::Write { source, .. } if source.kind() == ErrorKind::StorageFull), "{error}");
             assert_eq!(checkpoints.list().unwrap(), std::slice::from_ref(whole));
             std::fs::remove_file(disk.join("filler")).unwrap();
@@ -428,16 +440,16 @@ fn a_checkpoint_that_the_disk_does_not_give_is_kept_where_it_may_be_to_keep_and_
 }
 
 #[test]
-fn counts_in_a_checkpoint_are_those_when_its_memory_was_taken() {
+fn counts_in_a_checkpoint_are_those_when_the_supervisors_record_was_taken() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().to_path_buf());
     let run = run_with(8, 100);
-    // A step that an actor takes while the memory is taken counts.
-    let memory = |_| {
+    // A step that an actor takes while the record is taken counts.
+    let record = |_| {
         run.segment.control().env_steps().store(130, Ordering::Relaxed);
         json!({ "wall_s": 1.5 })
     };
-    let (path, _) = checkpoints.write(Content { memory: &memory, ..content(&run) }, KEPT).unwrap();
+    let (path, _) = checkpoints.write(Content { supervisor_record: &record, ..content(&run) }, KEPT).unwrap();
     assert_eq!(RunCheckpoint::open(&path).unwrap().manifest().env_steps, 130);
     assert!(path.ends_with("000001-step130"), "{}", path.display());
 }

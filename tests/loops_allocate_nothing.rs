@@ -56,7 +56,7 @@ fn cases() -> impl Iterator<Item = (Config, Box<dyn Algorithm>)> {
 /// The memory of an actor alone.
 fn segment(algorithm: &dyn Algorithm) -> Segment {
     let layout = Layout::new(SegmentSizes {
-        staged_transitions: algorithm.experience().storage().largest_flush_rows + 1,
+        staged_rows: algorithm.experience().storage().largest_flush_rows + 1,
         published_values: algorithm.sizes().published,
         statistics_values: algorithm.normalisation().statistics_values(),
         ..SegmentSizes::of_rows(algorithm.schema().words(), 1_024)

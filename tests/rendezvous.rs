@@ -32,7 +32,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let run = Run::new(Sizes { capacity: 9, staged_transitions: 4, ..Sizes::default() });
+        let run = Run::new(Sizes { capacity: 9, staged_rows: 4, ..Sizes::default() });
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::open_at(folder.path().join("shoal")).unwrap();
         Self { run, registry, folder }

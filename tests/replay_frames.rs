@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 use shoal::checkpoint::{Checkpoints, Content, Filled, ReplayFile, Retention, RowsIn, RunCheckpoint, write_replay};
 use shoal::replay::{
-    Batch, Element, Field, Priority, Replay, ReplayView, SampleError, Sampler, Schema, StagingArea, Target, ZeroPriority, repair,
+    Batch, Element, Field, Name, Priority, Replay, ReplayView, SampleError, Sampler, Schema, StagingArea, ZeroPriority, repair,
 };
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
@@ -35,7 +35,7 @@ fn segment(capacity: usize, frames: usize, fanout: usize) -> Segment {
     let layout = Layout::new(SegmentSizes {
         processes: 2,
         stagers: 2,
-        staged_transitions: STAGED,
+        staged_rows: STAGED,
         fanout,
         frames,
         frame_bytes: FRAME_BYTES,
@@ -61,7 +61,7 @@ fn frame(step: usize) -> [u8; FRAME_BYTES] {
 }
 
 /// Transition `number` shows the frames `number..number + STACK`, and next those from `number + 1`.
-fn insert<'s>(replay: &mut Replay<'s>, area: StagingArea<'s>, names: &[Target], number: usize) {
+fn insert<'s>(replay: &mut Replay<'s>, area: StagingArea<'s>, names: &[Name], number: usize) {
     let schema = schema();
     let mut writer = area.write(&schema);
     writer.frames(0, &names[number..][..STACK]).frames(2, &names[number + 1..][..STACK]);
@@ -74,7 +74,7 @@ fn insert<'s>(replay: &mut Replay<'s>, area: StagingArea<'s>, names: &[Target], 
 
 /// The first `rows` transitions of the episode, through the first staging area, with the frames that they show.
 fn fill<'s>(replay: &mut Replay<'s>, segment: &'s Segment, rows: usize) {
-    let names: Vec<Target> = (0..rows + STACK).map(|step| replay.write_frame(&frame(step))).collect();
+    let names: Vec<Name> = (0..rows + STACK).map(|step| replay.write_frame(&frame(step))).collect();
     (0..rows).for_each(|number| insert(replay, area(segment, 0), &names, number));
 }
 
@@ -193,7 +193,7 @@ fn a_frame_that_a_dead_writer_had_begun_is_given_up_and_its_slot_used_again() {
     assert!(place.in_operation());
     assert!(repair(&segment, &schema(), place).stuck.is_empty());
     let replay = join(&segment, 0);
-    let names: Vec<Target> = (0..8).map(|step| replay.write_frame(&frame(step))).collect();
+    let names: Vec<Name> = (0..8).map(|step| replay.write_frame(&frame(step))).collect();
     assert!(names.iter().any(|name| name.slot == 0), "the slot of the unfinished frame is used again");
     let frames = replay.frames().expect("frames");
     assert!(names[4..].iter().all(|&name| frames.holds(name)));
@@ -269,7 +269,7 @@ fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
     let [run, resumed] = [(); 2].map(|()| segment(64, 80, 16));
     let mut replay = join(&run, 0);
     fill(&mut replay, &run, 64);
-    let memory = |_: Duration| {
+    let record = |_: Duration| {
         overwrite(&replay, 80);
         Value::Null
     };
@@ -282,7 +282,7 @@ fn a_run_goes_on_with_an_empty_replay_if_all_in_its_checkpoint_lost_a_frame() {
         longest_rest: Duration::ZERO,
         best_weights: Path::new("none"),
         best_env_steps: None,
-        memory: &memory,
+        supervisor_record: &record,
     };
     let folder = tempfile::tempdir().expect("a folder");
     let retention = Retention { last: 1, best: false, every_steps: None };

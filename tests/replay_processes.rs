@@ -111,12 +111,12 @@ fn crowd(sizes: Sizes, writers: usize, samplers: usize, updaters: usize, count: 
 #[test]
 fn no_torn_or_mislabelled_transition_is_ever_drawn_while_slots_are_overwritten() {
     let count = u32::try_from(forked::count_from_environment("SHOAL_TEST_TRANSITIONS", 20_000)).expect("at most 2^32");
-    crowd(Sizes { capacity: 257, staged_transitions: 48, ..Sizes::default() }, 3, 2, 2, count);
+    crowd(Sizes { capacity: 257, staged_rows: 48, ..Sizes::default() }, 3, 2, 2, count);
 }
 
 #[test]
 fn a_replay_hardly_larger_than_its_writers_stays_exact() {
-    crowd(Sizes { capacity: 9, fanout: 4, staged_transitions: 7, ..Sizes::default() }, 4, 1, 1, 4_000);
+    crowd(Sizes { capacity: 9, fanout: 4, staged_rows: 7, ..Sizes::default() }, 4, 1, 1, 4_000);
 }
 
 #[test]

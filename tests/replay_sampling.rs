@@ -374,7 +374,7 @@ fn what_is_no_priority_is_refused_counted_and_changes_nothing() {
 fn every_capacity_takes_more_transitions_than_it_holds() {
     for (capacity, processes) in [(2, 1), (3, 2), (9, 8), (17, 8), (63, 1), (64, 1), (65, 1), (130, 2)] {
         for fanout in [0, 4, 64] {
-            let run = Run::new(Sizes { capacity, processes, fanout, staged_transitions: 100, ..Sizes::default() });
+            let run = Run::new(Sizes { capacity, processes, fanout, staged_rows: 100, ..Sizes::default() });
             let mut replay = run.replay(0);
             insert(&run, &mut replay, 1, std::iter::repeat_n(None, 300));
             assert_eq!(run.segment.control().inserted().load(Ordering::Relaxed), 300);

@@ -43,7 +43,7 @@ fn bytes_of(run: &Run) -> Vec<u8> {
 }
 
 fn small() -> Sizes {
-    Sizes { capacity: 9, staged_transitions: 1, network_parameters: 1, ..Sizes::default() }
+    Sizes { capacity: 9, staged_rows: 1, network_parameters: 1, ..Sizes::default() }
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_dead_run_is_removed_once_the_last_process_that_shares_it_is_gone() {
 fn sizes_beyond_the_memory_are_no_room_and_leave_nothing() {
     let mut sizes = *run::layout(small(), forked::Payload::new().schema()).sizes();
     sizes.capacity = shoal::segment::layout::MAX_CAPACITY;
-    sizes.transition_words = 1 << 20;
+    sizes.row_words = 1 << 20;
     let layout = Layout::new(sizes).expect("within the limits of a layout");
     let before = own_objects();
     let error = Segment::create(layout, &run::description(forked::Payload::new().schema()), false).err().expect("140 TB of memory");

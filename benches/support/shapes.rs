@@ -3,7 +3,7 @@
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use shoal::replay::{Batch, Element, Field, Priority, Replay, Schema, StagingArea, Target};
+use shoal::replay::{Batch, Element, Field, Name, Priority, Replay, Schema, StagingArea};
 use shoal::segment::description::Description;
 use shoal::segment::processes::Role;
 use shoal::segment::{Layout, Segment, SegmentSizes};
@@ -74,7 +74,7 @@ impl Shape {
         let layout = Layout::new(SegmentSizes {
             processes: PROCESSES,
             stagers: PROCESSES,
-            staged_transitions: STAGED,
+            staged_rows: STAGED,
             fanout,
             frames: if observation.stack == 0 { 0 } else { self.capacity + self.capacity / 16 },
             frame_bytes: observation.frame_bytes(),
@@ -115,7 +115,7 @@ pub(crate) struct Stream {
     shape: Shape,
     schema: Schema,
     /// The frames that the observation shows.
-    stack: Vec<Target>,
+    stack: Vec<Name>,
     steps: u32,
 }
 

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use shoal::environments::{ActionSpace, EnvironmentSpec, ObservationSpace, registry};
 use shoal::experience::fragment::FragmentShape;
 use shoal::experience::transition::{self, OBSERVATION};
-use shoal::replay::{Batch, FRESH, Field, RateLimiter, Replay, Schema, StagingArea, Target};
+use shoal::replay::{Batch, FRESH, Field, Name, RateLimiter, Replay, Schema, StagingArea};
 use shoal::segment::processes::{ProcessSlot, Role};
 use shoal::segment::{Description, Layout, Segment, SegmentSizes};
 use shoal::sync::Ordering;
@@ -84,7 +84,7 @@ fn cart_pole_in_frames() -> EnvironmentSpec {
 pub(crate) struct Experience {
     shape: Shape,
     segment: Segment,
-    stack: RefCell<Vec<Target>>,
+    stack: RefCell<Vec<Name>>,
 }
 
 impl Experience {
@@ -92,7 +92,7 @@ impl Experience {
         let sizes = SegmentSizes {
             processes: 2,
             stagers: 2,
-            staged_transitions: shape.rows,
+            staged_rows: shape.rows,
             frames: if shape.has_frames() { shape.capacity + shape.capacity / 16 } else { 0 },
             frame_bytes: shape.schema.frame_bytes(),
             ..SegmentSizes::of_rows(shape.schema.words(), shape.capacity)

@@ -26,8 +26,7 @@ fn schema() -> Schema {
 
 impl Priorities {
     pub(crate) fn new(count: usize) -> Self {
-        let sizes =
-            SegmentSizes { processes: 2, stagers: 2, staged_transitions: STAGED, ..SegmentSizes::of_rows(schema().words(), CAPACITY) };
+        let sizes = SegmentSizes { processes: 2, stagers: 2, staged_rows: STAGED, ..SegmentSizes::of_rows(schema().words(), CAPACITY) };
         let layout = Layout::new(sizes).expect("sizes within their limits");
         let segment = Segment::create(layout, &Description::default(), false).expect("room in /dev/shm");
         let mut all = Vec::new();

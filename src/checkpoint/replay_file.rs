@@ -75,7 +75,7 @@ struct Header {
     options_toml: String,
     counts: Counts,
     transitions: u64,
-    transition_words: u64,
+    row_words: u64,
     frames: u64,
     frame_words: u64,
 }
@@ -98,7 +98,7 @@ pub fn write(
         options_toml: options,
         counts: replay.counts(),
         transitions: 0,
-        transition_words: replay.schema().words() as u64,
+        row_words: replay.schema().words() as u64,
         frames: 0,
         frame_words: 0,
     };
@@ -173,7 +173,7 @@ impl ReplayFile {
         let failed = |source| ReplayFileError::Read { path: path.clone(), source };
         let corrupt = |problem: &str| ReplayFileError::Corrupt { path: path.clone(), problem: problem.into() };
         let mut words = vec![0; schema.words()];
-        if header.transition_words != words.len() as u64 {
+        if header.row_words != words.len() as u64 {
             return Err(corrupt("its rows have another length than its fields"));
         }
         let mut replay = Restoring::new(segment, schema);

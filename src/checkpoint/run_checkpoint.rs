@@ -76,7 +76,8 @@ pub struct Manifest {
     /// Environment steps after which the best weights were published, if there are any.
     pub best_env_steps: Option<u64>,
     /// What the supervisor remembers of the run.
-    pub memory: Value,
+    #[serde(rename = "memory")]
+    pub supervisor_record: Value,
     files: Vec<FileEntry>,
 }
 
@@ -109,7 +110,7 @@ pub struct Content<'a> {
     /// Environment steps after which they were published.
     pub best_env_steps: Option<u64>,
     /// What the supervisor remembers of the run, some time after it began to have the checkpoint written.
-    pub memory: &'a dyn Fn(Duration) -> Value,
+    pub supervisor_record: &'a dyn Fn(Duration) -> Value,
 }
 
 impl Content<'_> {
@@ -134,8 +135,8 @@ impl Content<'_> {
         }
         let mut counted = None;
         let mut count = || {
-            let memory = (self.memory)(began.elapsed());
-            counted = Some((SegmentState::of(self.segment, self.schema.clone(), self.incarnation)?, memory));
+            let supervisor_record = (self.supervisor_record)(began.elapsed());
+            counted = Some((SegmentState::of(self.segment, self.schema.clone(), self.incarnation)?, supervisor_record));
             Ok(())
         };
         // Everything else is read behind the rows, so that none of them is one that was never counted, and before the frames, so that
@@ -150,7 +151,7 @@ impl Content<'_> {
         } else {
             count()?;
         }
-        let (state, memory) = counted.expect("it was counted");
+        let (state, supervisor_record) = counted.expect("it was counted");
         files.push(write_file(folder, STATE, |mut out| {
             bincode::serde::encode_into_std_write(&state, &mut out, bincode::config::legacy()).map(drop).map_err(of_system)
         })?);
@@ -167,7 +168,7 @@ impl Content<'_> {
             layout: *self.segment.layout().sizes(),
             fields: description.fields,
             best_env_steps: self.best_env_steps,
-            memory,
+            supervisor_record,
             files,
         };
         let text = serde_json::to_string_pretty(&manifest)?;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
 
-use super::by_algorithm::Rows;
+use super::by_algorithm::RowKind;
 use super::key::Key;
 use super::rules::{RULES, Rule};
 use super::schema::{AlgorithmConfig, Config, LearnerConfig};
@@ -41,10 +41,10 @@ fn choose_on(config: &mut Config, paths: &BTreeSet<&str>, cores: usize) {
     let learners = config.learner.count;
     if paths.contains(BATCH_SIZE) {
         // What the algorithms' authors and our presets use, since that is known to learn.
-        let (usual, indivisible) = match config.rows() {
-            Rows::Fragments => (256, config.fragments.length_steps),
-            Rows::Transitions if config.learns_values_alone() => (64, 1),
-            Rows::Transitions => (256, 1),
+        let (usual, indivisible) = match config.row_kind() {
+            RowKind::Fragments => (256, config.fragments.length_steps),
+            RowKind::Transitions if config.learns_values_alone() => (64, 1),
+            RowKind::Transitions => (256, 1),
         };
         let chosen = first_batch_size(usual, indivisible, learners, largest_first_batch(config));
         config.learner.batch_size = batch_within_range(config, chosen);
@@ -88,7 +88,7 @@ fn first_batch_size(usual: usize, indivisible: usize, learners: usize, most: usi
 /// band.
 pub(super) fn largest_first_batch(config: &Config) -> usize {
     let most = Key::most_of(BATCH_SIZE);
-    if config.rows() == Rows::Fragments {
+    if config.row_kind() == RowKind::Fragments {
         return most;
     }
     let replay = &config.replay;

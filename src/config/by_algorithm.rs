@@ -5,7 +5,7 @@ use super::schema::{AlgorithmConfig, CRITIC_ALGORITHMS, Config, Exploration, FRA
 
 /// What an algorithm learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowKind {
     /// Transitions, drawn again and again.
     Transitions,
     /// Fragments of trajectories, each taken once.
@@ -34,7 +34,7 @@ impl Config {
             (config.actor.environments, config.actor.flush_transitions) = (1, 1);
             config.replay.prioritized = false;
         }
-        if config.rows() == Rows::Fragments {
+        if config.row_kind() == RowKind::Fragments {
             config.learner.max_gradient_norm = Some(0.5);
         }
         config
@@ -52,8 +52,8 @@ impl Config {
     }
 
     /// What the algorithm learns from. An algorithm that a program adds counts as learning from transitions.
-    pub fn rows(&self) -> Rows {
-        if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { Rows::Fragments } else { Rows::Transitions }
+    pub fn row_kind(&self) -> RowKind {
+        if FRAGMENT_ALGORITHMS.contains(&self.algorithm.name.as_str()) { RowKind::Fragments } else { RowKind::Transitions }
     }
 
     /// Whether each batch is divided into `algorithm.minibatches`, with an update for each.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::adaptation::{Probe, Setting, Verdict};
 use crate::config::automatic::SAMPLES_PER_INSERT;
 use crate::config::schema::{AlgorithmConfig, LEAST_FRAGMENTS};
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 
 impl Config {
     /// The setting that it asks to begin with.
@@ -129,7 +129,7 @@ pub(crate) fn repeating(config: &Config, home: Setting) -> (Config, String) {
     }
     // If no band was configured, the one in force follows from the upper ends of the ranges. Without a search it would be
     // narrower, so it is written out.
-    if config.rows() == Rows::Transitions
+    if config.row_kind() == RowKind::Transitions
         && config.replay.error_band.is_none()
         && let Some(band) = config.effective_error_band().map(|band| band * samples)
         && fitted.effective_error_band() != Some(band)

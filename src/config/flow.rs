@@ -6,7 +6,7 @@
 //! the largest flush `f`: from a perfect balance either side can then make its whole move within the band, and an
 //! actor whose turn it is has the time of a whole flush to take it before others may pass.
 
-use super::by_algorithm::Rows;
+use super::by_algorithm::RowKind;
 use super::schema::{Config, FragmentsConfig, InitialPriority, LEAST_FRAGMENTS, OnFull};
 use crate::adaptation::Hold;
 
@@ -122,8 +122,8 @@ impl Config {
     /// finds room in the replay. Their fragments are learned from before they are too old (APPO), or with the next
     /// batch (PPO), although the fragments of more environments than a batch has fragments wait for later batches.
     pub fn most_environments_of(&self, actors: usize) -> usize {
-        match self.rows() {
-            Rows::Transitions => {
+        match self.row_kind() {
+            RowKind::Transitions => {
                 let has_room = self.replay.capacity / (actors + self.places_to_attach());
                 let largest_flush = match (self.replay.error_band, self.replay.samples_per_insert) {
                     (Some(band), Some(ratio)) => has_room.min((band / ratio) as usize),
@@ -131,7 +131,7 @@ impl Config {
                 };
                 (largest_flush + 1).saturating_sub(self.actor.flush_transitions) / self.algorithm.n_step
             }
-            Rows::Fragments => {
+            RowKind::Fragments => {
                 let FragmentsConfig { capacity, max_policy_lag_updates, uses, .. } = self.fragments;
                 let later_batches =
                     if self.learns_from_old_policies() { usize::try_from(max_policy_lag_updates).unwrap_or(usize::MAX) / uses } else { 0 };

@@ -37,7 +37,7 @@ mod resumption;
 
 pub use advice::for_option as advice_for_option;
 pub use automatic::{LEAST_TRANSITIONS_PER_LEARNER, SLEEPING_ACTORS_PER_CORE};
-pub use by_algorithm::{Rows, TargetNetworks};
+pub use by_algorithm::{RowKind, TargetNetworks};
 pub use error::{ConfigError, ConfigErrors, Problem};
 pub use key::{Key, Table};
 pub use key_type::{Choice, KeyType, Kind};

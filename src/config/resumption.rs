@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
-use super::by_algorithm::Rows;
+use super::by_algorithm::RowKind;
 use super::idle;
 use super::load::is_same;
 use super::overrides;
@@ -124,7 +124,7 @@ fn is_among(named: &[&str], table: &str, path: &str) -> bool {
 /// What the keys of `config` whose table and path `wanted` accepts mean, by path.
 fn keys(config: &Config, wanted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, Value> {
     let mut config = config.clone();
-    if config.rows() == Rows::Fragments {
+    if config.row_kind() == RowKind::Fragments {
         // What "none" stands for is what matters.
         config.network.separate_value = Some(config.separates_value());
     }

@@ -33,7 +33,7 @@ mod tests {
     use serde::Deserialize;
     use toml::Value;
 
-    use super::super::by_algorithm::Rows;
+    use super::super::by_algorithm::RowKind;
     use super::super::key::Key;
     use super::super::key_type::{Kind, NONE};
     use super::super::limits::Limits;
@@ -129,7 +129,7 @@ mod tests {
         // The ranges of the adaptation would leave few configurations to draw.
         config.adaptation.enabled = false;
         config.learner.batch_size = config.learner.batch_size.div_ceil(config.learner.count).min(512) * config.learner.count;
-        if config.rows() == Rows::Fragments {
+        if config.row_kind() == RowKind::Fragments {
             config.fragments.length_steps = config.fragments.length_steps.min(64);
             let step = config.fragments.length_steps * config.learner.count;
             config.learner.batch_size = config.learner.batch_size.min(512).next_multiple_of(step);

@@ -134,7 +134,7 @@ pub(super) mod tests {
 
     /// A prioritized replay of eight rows; the priority of the row in slot 0 is one, and each further row has one more.
     pub(in crate::experience) fn eight_rows(schema: &Schema) -> Segment {
-        let segment = Segment::of_sizes(SegmentSizes { staged_transitions: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) });
+        let segment = Segment::of_sizes(SegmentSizes { staged_rows: ROWS, ..SegmentSizes::of_rows(schema.words(), 64) });
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Learner, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
         let area = StagingArea::of(&segment, 0);

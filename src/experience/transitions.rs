@@ -210,7 +210,7 @@ mod tests {
         let mut config = Config::for_environment("CartPole-v1");
         config.algorithm.n_step = 3;
         let transitions = Transitions::new(&config, &registry::spec("CartPole-v1").unwrap());
-        let sizes = SegmentSizes { staged_transitions: 8, ..SegmentSizes::of_rows(transitions.schema().words(), 64) };
+        let sizes = SegmentSizes { staged_rows: 8, ..SegmentSizes::of_rows(transitions.schema().words(), 64) };
         let segment = Segment::of_sizes(sizes);
         let process = segment.processes().slot(0);
         assert!(process.reserve(Role::Actor, 0).is_some_and(|generation| process.occupy(std::process::id(), generation)));
@@ -246,7 +246,7 @@ mod tests {
         let stacks = EnvironmentSpec::new("stacks", observation, ActionSpace::Discrete { n: 2 });
         let transitions = Transitions::new(&Config::for_environment("CartPole-v1"), &stacks);
         let segment = Segment::of_sizes(SegmentSizes {
-            staged_transitions: 3 * ENVIRONMENTS,
+            staged_rows: 3 * ENVIRONMENTS,
             // More than are written, so that all of them stay young.
             frames: 32 * ENVIRONMENTS * STACK,
             frame_bytes: 8,

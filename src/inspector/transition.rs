@@ -154,7 +154,7 @@ impl Transition {
 /// The schema in `description`, after checking that its rows have exactly the words that are stored, and its frames the
 /// bytes: every later access to a row relies on that.
 fn schema(description: &Description, sizes: &SegmentSizes) -> Result<Schema, InspectError> {
-    let stored_words = sizes.transition_words;
+    let stored_words = sizes.row_words;
     for (position, field) in description.fields.iter().enumerate() {
         let impossible = |problem| InspectError::ImpossibleField { position, problem };
         let Some(element) = Element::from_name(&field.element) else {

@@ -6,8 +6,8 @@
 //! names half a frame; a frame whose writer died before that is named by nobody. Once a frame has been overwritten, the
 //! transitions that show it are drawn no more.
 
-use super::store::TransitionStore;
-use super::target::Target;
+use super::name::Name;
+use super::store::RowStore;
 use crate::segment::shared_words::{load_bytes, store_bytes};
 use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// The frames of all stacked fields.
 #[derive(Clone, Copy)]
 pub struct FrameStore<'a> {
-    pub(super) slots: TransitionStore<'a>,
+    pub(super) slots: RowStore<'a>,
     claimed: &'a AtomicU64,
 }
 
@@ -23,7 +23,7 @@ impl<'a> FrameStore<'a> {
     /// The frames in `segment`; `None` when no field is made of frames.
     pub fn of(segment: &'a Segment) -> Option<Self> {
         let sizes = segment.layout().sizes();
-        let slots = TransitionStore::of_slots(segment.words(Region::Frames), sizes.frame_slot_words(), sizes.frames);
+        let slots = RowStore::of_slots(segment.words(Region::Frames), sizes.frame_slot_words(), sizes.frames);
         (sizes.frames > 0).then(|| Self { slots, claimed: segment.control().claimed_frames() })
     }
 
@@ -39,7 +39,7 @@ impl<'a> FrameStore<'a> {
 
     /// Store a frame for `owner` and return its name. To be called inside an operation, so that the process is
     /// repaired after if it dies.
-    pub(super) fn write(self, frame: &[u8], owner: usize) -> Target {
+    pub(super) fn write(self, frame: &[u8], owner: usize) -> Name {
         loop {
             let ticket = self.claimed.fetch_add(1, Ordering::Relaxed);
             let slot = self.slots.slot_of(ticket);
@@ -47,14 +47,14 @@ impl<'a> FrameStore<'a> {
             if let Some(generation) = self.slots.claim(slot, owner, |_| ()) {
                 store_bytes(self.slots.row(slot), frame);
                 self.slots.publish(slot, generation, owner);
-                return Target { slot, generation };
+                return Name { slot, generation };
             }
         }
     }
 
     /// Ask the processor for a frame early.
     #[inline]
-    pub(super) fn prefetch(self, name: Target) {
+    pub(super) fn prefetch(self, name: Name) {
         if name.slot < self.slots.capacity() {
             self.slots.prefetch(name.slot);
         }
@@ -62,12 +62,12 @@ impl<'a> FrameStore<'a> {
 
     /// Copy a frame; `false` when it has been overwritten.
     #[inline]
-    pub(super) fn read(self, name: Target, frame: &mut [u8]) -> bool {
+    pub(super) fn read(self, name: Name, frame: &mut [u8]) -> bool {
         name.slot < self.slots.capacity() && self.slots.read(name.slot, |words| load_bytes(words, frame)) == Some(name.generation)
     }
 
     /// Whether a frame is there.
-    pub fn holds(self, name: Target) -> bool {
+    pub fn holds(self, name: Name) -> bool {
         name.slot < self.slots.capacity() && self.slots.read(name.slot, |_| ()) == Some(name.generation)
     }
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use super::name::Name;
 use super::priority::Priority;
 use super::staging::StagingArea;
 use super::sum_tree::Differences;
-use super::target::Target;
 use super::view::ReplayView;
 use crate::sync::Ordering;
 
@@ -88,7 +88,7 @@ impl Insertion {
         for (index, ticket) in staged.zip(start..) {
             let mut slot = store.slot_of(ticket);
             let generation = loop {
-                let announce = |generation| area.set_target(index, Some(Target { slot, generation }));
+                let announce = |generation| area.set_destination(index, Some(Name { slot, generation }));
                 if let Some(generation) = store.claim(slot, owner, announce) {
                     break generation;
                 }

@@ -9,7 +9,7 @@
 use super::gate::ClosedGate;
 use super::repair::{is_unfinished, repair};
 use super::schema::Schema;
-use super::store::TransitionStore;
+use super::store::RowStore;
 use super::sum_tree::SumTree;
 use crate::segment::control::{Control, RunState};
 use crate::segment::pidfd::has_exited;
@@ -133,7 +133,7 @@ pub fn clear(segment: &Segment, schema: &Schema) -> Result<(), InTheWay> {
 /// gate, after the emptying was announced. If this process dies, the next repairer begins again with the first step.
 fn remove_everything(segment: &Segment) {
     let control = segment.control();
-    let store = TransitionStore::of(segment);
+    let store = RowStore::of(segment);
     // Slots that nobody has claimed name nothing. They are left alone, since their memory may not be allocated before it
     // is written.
     let claimed = usize::try_from(control.claimed().load(Ordering::Relaxed)).unwrap_or(usize::MAX);

@@ -11,11 +11,11 @@ pub mod schema;
 
 // What lies in the segment.
 mod frames;
+mod name; // of what lies in a slot
 pub mod priority;
 pub mod staging;
 pub mod store;
 pub mod sum_tree;
-mod target; // the name of what lies in a slot
 
 // What processes do.
 mod insertion;
@@ -42,6 +42,7 @@ pub use frames::FrameStore;
 pub use gate::open_gate_of_the_dead;
 pub use limiter::RateLimiter;
 pub use n_step::{NStep, Return};
+pub use name::Name;
 pub use priority::Priority;
 pub use reader::{Reader, Unreadable};
 pub use recent_frames::{RecentFrames, frames_for};
@@ -53,6 +54,5 @@ pub use staging::StagingArea;
 pub use sum_tree::{Audit, SumTree};
 pub use table::{Replay, Scratch};
 pub use taking::{FRESH, fresh_rows};
-pub use target::Target;
 pub use turn::Turn;
 pub use view::ReplayView;

@@ -2,10 +2,10 @@
 
 use super::batch::Rows;
 use super::frames::FrameStore;
+use super::name::Name;
 use super::row;
 use super::schema::Schema;
-use super::store::TransitionStore;
-use super::target::Target;
+use super::store::RowStore;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 
@@ -20,7 +20,7 @@ pub enum Unreadable {
 
 /// Reads transitions.
 pub struct Reader<'a> {
-    pub(super) store: TransitionStore<'a>,
+    pub(super) store: RowStore<'a>,
     pub(super) frames: Option<FrameStore<'a>>,
     schema: Schema,
 }
@@ -28,11 +28,11 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of the transitions in `segment`, whose rows follow `schema`.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
-        Self { store: TransitionStore::of(segment), frames: FrameStore::of(segment), schema }
+        Self { store: RowStore::of(segment), frames: FrameStore::of(segment), schema }
     }
 
     /// The store.
-    pub fn store(&self) -> TransitionStore<'a> {
+    pub fn store(&self) -> RowStore<'a> {
         self.store
     }
 
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         let Some(frames) = self.frames else { return };
         for field in self.schema.fields().iter().filter(|field| field.stack > 0) {
             for word in &self.store.row(slot)[field.lane / 2..][..field.stack] {
-                if let Some(name) = Target::from_bits(word.load(Ordering::Relaxed)) {
+                if let Some(name) = Name::from_bits(word.load(Ordering::Relaxed)) {
                     frames.prefetch(name);
                 }
             }
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         let Some(frames) = self.frames else { return true };
         let stacked = self.schema.fields().iter().filter(|field| field.stack > 0);
         let mut names = stacked.flat_map(|field| &words[field.lane / 2..][..field.stack]);
-        names.all(|&name| Target::from_bits(name).is_some_and(|name| frames.holds(name)))
+        names.all(|&name| Name::from_bits(name).is_some_and(|name| frames.holds(name)))
     }
 
     fn read_frames<C: AsMut<[u8]>>(&self, rows: &mut Rows<'_, C>, at: usize, names: &[u64]) -> bool {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         self.schema.fields().iter().zip(rows.columns.iter_mut()).filter(|(field, _)| field.stack > 0).all(|(field, column)| {
             let stacked = &mut column.as_mut()[at * field.size_bytes()..][..field.size_bytes()];
             let mut frames_of_field = stacked.chunks_exact_mut(field.frame_bytes().max(1));
-            frames_of_field.all(|frame| names.next().and_then(|&name| Target::from_bits(name)).is_some_and(|name| frames.read(name, frame)))
+            frames_of_field.all(|frame| names.next().and_then(|&name| Name::from_bits(name)).is_some_and(|name| frames.read(name, frame)))
         })
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use twox_hash::XxHash3_128;
 
-use super::{Replay, Target};
+use super::{Name, Replay};
 use crate::segment::layout::{LEAST_FRAMES, MAX_CAPACITY};
 
 /// Frames remembered if nothing is known of who shows them: those of a few hundred environments.
@@ -30,7 +30,7 @@ pub fn frames_for(capacity: usize, environments: usize, stack: usize, n_step: us
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    name: Target,
+    name: Name,
     /// Frames that were written before this one.
     number: u64,
 }
@@ -70,7 +70,7 @@ impl RecentFrames {
     ///
     /// # Panics
     /// When `replay` has no field that is made of frames, or the frame has not their size.
-    pub fn name(&mut self, replay: &Replay<'_>, frame: &[u8]) -> Target {
+    pub fn name(&mut self, replay: &Replay<'_>, frame: &[u8]) -> Name {
         let frames = replay.frames().expect("a schema with frames has a frame store");
         let hash = XxHash3_128::oneshot(frame);
         let now = frames.written();

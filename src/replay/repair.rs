@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::gate::ClosedGate;
 use super::insertion::Insertion;
+use super::name::Name;
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::sum_tree::SumTree;
-use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::segment::processes::{ProcessSlot, Role};
@@ -132,7 +132,7 @@ impl<'a> Repairing<'a> {
     }
 
     /// Finish the insertion of one staged transition whose slot the dead process had claimed.
-    fn finish(&mut self, area: StagingArea<'_>, index: usize, Target { slot, generation }: Target, is_published: bool) {
+    fn finish(&mut self, area: StagingArea<'_>, index: usize, Name { slot, generation }: Name, is_published: bool) {
         let store = self.view.store();
         let differences = &mut self.work.differences;
         // A row that was published is whole, and no longer this repair's to write: a guest inside an operation may be
@@ -162,20 +162,20 @@ fn complete(replay: &mut Repairing<'_>, area: StagingArea<'_>) -> usize {
     let (committed, flushed) = area.progress();
     let mut completed = 0;
     for index in flushed..committed {
-        let Some(target) = area.target(index) else { break };
-        let word = replay.view.store().word(target.slot);
+        let Some(destination) = area.destination(index) else { break };
+        let word = replay.view.store().word(destination.slot);
         // Another process may have claimed the last named slot first. If the slot was overwritten since, nothing
         // tells who had claimed it, and the transition is inserted (again): it cannot be in the replay twice.
-        let last_named = index + 1 == committed || area.target(index + 1).is_none();
-        if last_named && word.generation() > target.generation {
+        let last_named = index + 1 == committed || area.destination(index + 1).is_none();
+        if last_named && word.generation() > destination.generation {
             break;
         }
-        if word.generation() < target.generation || word.generation() == target.generation && word.owner() != replay.owner {
+        if word.generation() < destination.generation || word.generation() == destination.generation && word.owner() != replay.owner {
             break;
         }
         // A higher generation means that the transition was published and has been overwritten since.
-        if word.generation() == target.generation {
-            replay.finish(area, index, target, word.is_ready());
+        if word.generation() == destination.generation {
+            replay.finish(area, index, destination, word.is_ready());
             completed += 1;
         }
         area.set_progress(committed, index + 1);

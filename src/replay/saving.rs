@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use serde::{Deserialize, Serialize};
 
 use super::schema::Schema;
-use super::store::{NOBODY, TransitionStore};
+use super::store::{NOBODY, RowStore};
 use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
@@ -223,7 +223,7 @@ impl<'a> Restoring<'a> {
 
 /// A store that is filled again.
 struct Refilled<'a> {
-    slots: TransitionStore<'a>,
+    slots: RowStore<'a>,
     /// One more than the number of the last slot that was filled.
     filled: u64,
     /// How many slots were filled.
@@ -233,7 +233,7 @@ struct Refilled<'a> {
 }
 
 impl<'a> Refilled<'a> {
-    fn new(slots: TransitionStore<'a>) -> Self {
+    fn new(slots: RowStore<'a>) -> Self {
         Self { slots, filled: 0, placed: 0, newest: 0 }
     }
 
@@ -267,7 +267,7 @@ impl<'a> Refilled<'a> {
 
 /// Hand every whole slot of `store` to `take`, in the order of `slots`.
 fn for_each<E>(
-    store: TransitionStore<'_>,
+    store: RowStore<'_>,
     slots: impl Iterator<Item = usize>,
     words: usize,
     mut take: impl FnMut(Record, &[u64]) -> Result<(), E>,

@@ -1,17 +1,17 @@
-//! Staging areas: where an actor writes transitions before they enter the store (PAL's lazy writing).
+//! Staging areas: where an actor writes rows before they enter the store (PAL's lazy writing).
 //!
 //! An area belongs to one process, so writing into it needs no synchronisation. It lies in the segment, so that the
-//! transitions a killed actor had completed are still there for the supervisor. It is also the log of a flush under
-//! way: each staged transition names the slot it was going to before that slot is touched.
+//! rows a killed actor had completed are still there for the supervisor. It is also the log of a flush under
+//! way: each staged row names the slot it was going to before that slot is touched.
 //!
 //! ```text
-//! | committed, flushed | target, priority, row | target, priority, row | ...
+//! | committed, flushed | destination, priority, row | destination, priority, row | ...
 //! ```
 
 use super::Priority;
+use super::name::Name;
 use super::row;
 use super::schema::{Element, Field, Schema};
-use super::target::Target;
 use crate::segment::shared_words::{high, low};
 use crate::segment::{Region, Segment};
 use crate::sync::{AtomicU64, Ordering};
@@ -38,35 +38,35 @@ impl<'a> StagingArea<'a> {
         assert!(slot < sizes.stagers, "slot {slot} is none of the {} that stage", sizes.stagers);
         let length = sizes.staging_area_words();
         let words = &segment.words(Region::Staging)[slot * length..][..length];
-        Self { words, capacity: sizes.staged_transitions, stride: sizes.staged_words() }
+        Self { words, capacity: sizes.staged_rows, stride: sizes.staged_words() }
     }
 
-    /// Transitions that fit.
+    /// Rows that fit.
     pub fn capacity(self) -> usize {
         self.capacity
     }
 
-    /// Number of transitions that are written completely, and how many of them are in the store already.
+    /// Number of rows that are written completely, and how many of them are in the store already.
     pub fn progress(self) -> (usize, usize) {
         // Acquire: the supervisor reads a dead actor's rows through this word.
         let word = self.words[0].load(Ordering::Acquire);
         (low(word) as usize, high(word) as usize)
     }
 
-    /// Note the progress. An area whose transitions are all in the store becomes empty.
+    /// Note the progress. An area whose rows are all in the store becomes empty.
     pub(super) fn set_progress(self, committed: usize, flushed: usize) {
         let (committed, flushed) = if flushed == committed { (0, 0) } else { (committed, flushed) };
         // One word for both, so that no death falls between them. Release: whoever sees a row committed sees it.
         self.words[0].store(committed as u64 | (flushed as u64) << 32, Ordering::Release);
     }
 
-    /// Transitions not yet in the store.
+    /// Rows not yet in the store.
     pub fn pending(self) -> usize {
         let (committed, flushed) = self.progress();
         committed.saturating_sub(flushed)
     }
 
-    /// Whether the next transition needs a flush first.
+    /// Whether the next row needs a flush first.
     pub fn is_full(self) -> bool {
         self.progress().0 >= self.capacity
     }
@@ -79,42 +79,42 @@ impl<'a> StagingArea<'a> {
         &self.staged(index)[2..]
     }
 
-    pub(super) fn target(self, index: usize) -> Option<Target> {
-        Target::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
+    pub(super) fn destination(self, index: usize) -> Option<Name> {
+        Name::from_bits(self.staged(index)[0].load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_target(self, index: usize, target: Option<Target>) {
-        let word = target.map_or(0, Target::to_bits);
-        // Release: the supervisor must find the target of any slot that it finds claimed by a dead process.
+    pub(super) fn set_destination(self, index: usize, destination: Option<Name>) {
+        let word = destination.map_or(0, Name::to_bits);
+        // Release: the supervisor must find the destination of any slot that it finds claimed by a dead process.
         self.staged(index)[0].store(word, Ordering::Release);
     }
 
-    /// Priority of a staged transition; `None` for "as urgent as the most urgent so far".
+    /// Priority of a staged row; `None` for "as urgent as the most urgent so far".
     pub(super) fn priority(self, index: usize) -> Option<Priority> {
         let word = self.staged(index)[1].load(Ordering::Relaxed);
         (word != LARGEST_SO_FAR).then(|| Priority::from_bits(word))
     }
 
-    /// Begin to write a transition.
+    /// Begin to write a row.
     ///
     /// # Panics
     /// If the area is full: flush first.
-    pub fn write<'s>(self, schema: &'s Schema) -> TransitionWriter<'a, 's> {
+    pub fn write<'s>(self, schema: &'s Schema) -> RowWriter<'a, 's> {
         let (committed, _) = self.progress();
-        assert!(committed < self.capacity, "the staging area holds {} transitions; flush first", self.capacity);
-        self.set_target(committed, None);
-        TransitionWriter { area: self, schema, index: committed }
+        assert!(committed < self.capacity, "the staging area holds {} rows; flush first", self.capacity);
+        self.set_destination(committed, None);
+        RowWriter { area: self, schema, index: committed }
     }
 }
 
-/// A transition being written; it counts once committed.
-pub struct TransitionWriter<'a, 's> {
+/// A row being written; it counts once committed.
+pub struct RowWriter<'a, 's> {
     area: StagingArea<'a>,
     schema: &'s Schema,
     index: usize,
 }
 
-impl TransitionWriter<'_, '_> {
+impl RowWriter<'_, '_> {
     /// Write a field of floats.
     pub fn f32(&mut self, field: usize, values: &[f32]) -> &mut Self {
         self.typed(field, Element::F32, bytemuck::cast_slice(values))
@@ -150,7 +150,7 @@ impl TransitionWriter<'_, '_> {
     }
 
     /// Name the frames of a stacked field, oldest first.
-    pub fn frames(&mut self, field: usize, frames: &[Target]) -> &mut Self {
+    pub fn frames(&mut self, field: usize, frames: &[Name]) -> &mut Self {
         let field = &self.schema.fields()[field];
         assert_eq!(field.stack, frames.len(), "frames of field `{}`", field.name);
         for (word, frame) in self.area.row(self.index)[field.lane / 2..].iter().zip(frames) {
@@ -165,7 +165,7 @@ impl TransitionWriter<'_, '_> {
         self.bytes(field, values)
     }
 
-    /// Count the transition as complete, with its priority or "as urgent as the most urgent so far".
+    /// Count the row as complete, with its priority or "as urgent as the most urgent so far".
     pub fn commit(self, priority: Option<Priority>) {
         let word = priority.map_or(LARGEST_SO_FAR, |priority| priority.0);
         self.area.staged(self.index)[1].store(word, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! The transition store: one row per slot, guarded by a slot word.
+//! The store: one row per slot, guarded by a slot word.
 //!
 //! A slot word is `{generation: 40 bits | state: 4 | owner: 20}`. A writer claims a slot by compare-and-swap
 //! (generation raised, state WRITING), copies the row and publishes it (state READY, Release). A reader takes the
-//! word (Acquire), copies, and takes the word again: unchanged means that the copy is one whole transition of that
+//! word (Acquire), copies, and takes the word again: unchanged means that the copy is one whole row of that
 //! generation. A writer that meets a slot which another process is writing passes it over, so nobody waits for
 //! anybody.
 
@@ -50,7 +50,7 @@ impl SlotWord {
         usize::try_from(self.0 & ((1 << OWNER_BITS) - 1)).unwrap_or(0)
     }
 
-    /// Whether it holds a whole transition.
+    /// Whether it holds a whole row.
     pub fn is_ready(self) -> bool {
         self.state() == READY
     }
@@ -66,15 +66,15 @@ impl SlotWord {
     }
 }
 
-/// The rows of all transitions.
+/// Rows, or frames, each in a slot of its own.
 #[derive(Clone, Copy)]
-pub struct TransitionStore<'a> {
+pub struct RowStore<'a> {
     words: &'a [AtomicU64],
     stride: usize,
     capacity: usize,
 }
 
-impl<'a> TransitionStore<'a> {
+impl<'a> RowStore<'a> {
     /// The store in `segment`.
     pub fn of(segment: &'a Segment) -> Self {
         let sizes = segment.layout().sizes();

@@ -7,12 +7,12 @@ use rand::Rng;
 use super::batch::{Batch, Rows};
 use super::insertion::Insertion;
 use super::leaderless::take_over_from_the_dead;
+use super::name::Name;
 use super::priority::Priority;
 use super::sampling::{Drawing, SampleError};
 use super::schema::Schema;
 use super::staging::StagingArea;
 use super::sum_tree::{Differences, SumTree};
-use super::target::Target;
 use super::view::ReplayView;
 use crate::segment::Segment;
 use crate::segment::counters::Counter;
@@ -194,7 +194,7 @@ impl<'a> Replay<'a> {
     ///
     /// # Panics
     /// If no field is made of frames, or the frame has another size than theirs.
-    pub fn write_frame(&self, frame: &[u8]) -> Target {
+    pub fn write_frame(&self, frame: &[u8]) -> Name {
         let hold = &self.hold;
         assert_eq!(frame.len(), hold.segment.layout().sizes().frame_bytes, "bytes of a frame");
         let frames = self.frames().expect("a schema with frames has a frame store");

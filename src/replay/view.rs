@@ -4,7 +4,7 @@ use super::frames::FrameStore;
 use super::priority::Priority;
 use super::reader::Reader;
 use super::schema::Schema;
-use super::store::TransitionStore;
+use super::store::RowStore;
 use super::sum_tree::SumTree;
 use crate::segment::Segment;
 use crate::segment::control::Control;
@@ -26,8 +26,8 @@ impl<'a> ReplayView<'a> {
     /// When the rows of the segment have no room for the schema.
     pub fn new(segment: &'a Segment, schema: Schema) -> Self {
         let sizes = segment.layout().sizes();
-        let room = sizes.transition_words;
-        assert!(schema.words() <= room, "a transition takes {} words and the segment has room for {room}", schema.words());
+        let room = sizes.row_words;
+        assert!(schema.words() <= room, "a row takes {} words and the segment has room for {room}", schema.words());
         Self { control: segment.control(), reader: Reader::new(segment, schema), tree: SumTree::of(segment), chunk: sizes.chunk() }
     }
 
@@ -37,7 +37,7 @@ impl<'a> ReplayView<'a> {
     }
 
     /// The store.
-    pub fn store(&self) -> TransitionStore<'a> {
+    pub fn store(&self) -> RowStore<'a> {
         self.reader.store
     }
 

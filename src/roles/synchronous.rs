@@ -12,7 +12,7 @@ use super::actor::Actor;
 use super::evaluator::{EvaluationReport, Evaluator};
 use super::learner::{Learner, UpdateResult};
 use super::run::{RoleError, Run};
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::segment::processes::Phase;
 use crate::sync::Ordering;
 use crate::telemetry::RunFolder;
@@ -95,7 +95,7 @@ fn learn(run: &Run<'_>, learner: &mut Learner<'_>, checkpoint_is_due: bool) -> R
     // Without a ratio to hold, it is one. A checkpoint gives up batches of fragments with the updates that they have left, so these are
     // made before.
     let is_free = run.algorithm.experience().limiter().samples_per_insert.is_none();
-    let uses_batches_up = checkpoint_is_due && run.config.rows() == Rows::Fragments;
+    let uses_batches_up = checkpoint_is_due && run.config.row_kind() == RowKind::Fragments;
     while learner.may_update() {
         if learner.update()? != UpdateResult::Updated || (is_free && !uses_batches_up) || run.is_over() {
             break;
@@ -122,9 +122,9 @@ impl Schedule {
         // A checkpoint gives up what is unfinished, so it waits for whole fragments, for the first transitions of several steps, or for
         // the end. Otherwise a run with shorter intervals would never complete any.
         let of_all = |steps: usize| (config.actor.environments * steps) as u64;
-        let (unit, least) = match config.rows() {
-            Rows::Fragments => (of_all(config.fragments.length_steps), 0),
-            Rows::Transitions => (1, of_all(config.algorithm.n_step)),
+        let (unit, least) = match config.row_kind() {
+            RowKind::Fragments => (of_all(config.fragments.length_steps), 0),
+            RowKind::Transitions => (1, of_all(config.algorithm.n_step)),
         };
         let end = config.run.stop_env_steps;
         let checkpoint = config.checkpoint.synchronous_interval_steps.map(|interval| {

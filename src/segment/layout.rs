@@ -23,11 +23,11 @@ use super::processes::SLOT_WORDS;
 pub const PAGE_BYTES: usize = 4096;
 /// Children per node that the sum tree can be built with.
 pub const FANOUTS: [usize; 5] = [4, 8, 16, 32, 64];
-/// Most transitions a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
+/// Most rows a replay can hold: with leaves of 39 bits their sum stays below 2^63, so that a sum which is
 /// negative for a moment (a subtraction that overtook its addition) can be told from a large one.
 pub const MAX_CAPACITY: usize = 1 << 24;
-/// Most words of one transition, or fragment: 8 MiB.
-pub const MAX_TRANSITION_WORDS: usize = 1 << 20;
+/// Most words of one row: 8 MiB.
+pub const MAX_ROW_WORDS: usize = 1 << 20;
 /// Most bytes of a frame.
 pub const MAX_FRAME_BYTES: usize = 1 << 24;
 /// Halves of an algorithm that two learners share.
@@ -36,8 +36,8 @@ pub const HALVES: usize = 2;
 pub const LEAST_FRAMES: usize = 4_096;
 /// Most processes of a run: more than the limits of all roles add up to.
 pub const MAX_PROCESSES: usize = 2048;
-/// Most transitions in one staging area: as many as fit the largest store, and one more that may be under way.
-const MAX_STAGED_TRANSITIONS: usize = MAX_CAPACITY + 1;
+/// Most rows in one staging area: as many as fit the largest store, and one more that may be under way.
+const MAX_STAGED_ROWS: usize = MAX_CAPACITY + 1;
 const MAX_PARAMETERS: usize = 1 << 31;
 
 named_enum! {
@@ -52,7 +52,7 @@ named_enum! {
         Description = "description",
         /// Sum tree: leaves first, root last.
         Tree = "tree",
-        /// Transition store.
+        /// Store of rows.
         Store = "store",
         /// Staging areas.
         Staging = "staging",
@@ -111,16 +111,19 @@ sizes! {
     pub struct SegmentSizes {
         /// Slots of the process table.
         pub processes: usize,
-        /// Processes that stage transitions; they have the first slots of the table.
+        /// Processes that stage rows; they have the first slots of the table.
         pub stagers: usize,
-        /// Transitions in one staging area.
-        pub staged_transitions: usize,
-        /// Transitions in the store.
+        /// Rows in one staging area.
+        // Under this name, and the one below, they are in manifests and in what `inspect` writes as JSON.
+        #[serde(rename = "staged_transitions")]
+        pub staged_rows: usize,
+        /// Rows in the store.
         pub capacity: usize,
         /// Children per node of the sum tree; 0 when sampling is uniform and there is no tree.
         pub fanout: usize,
-        /// Words of one transition, without the store's own slot word.
-        pub transition_words: usize,
+        /// Words of one row, without the store's own slot word.
+        #[serde(rename = "transition_words")]
+        pub row_words: usize,
         /// Values that learners publish for those who act.
         pub published_values: usize,
         /// Parameters that learners compute gradients of.
@@ -223,10 +226,10 @@ impl SegmentSizes {
         };
         within("the number of process slots", self.processes, 1, MAX_PROCESSES)?;
         within("the number of staging areas", self.stagers, 0, self.processes)?;
-        within("the number of staged transitions", self.staged_transitions, 1, MAX_STAGED_TRANSITIONS)?;
+        within("the number of staged rows", self.staged_rows, 1, MAX_STAGED_ROWS)?;
         // One slot more than there are writers, or writers that hold a slot each could wait for each other.
         within("the capacity of the replay", self.capacity, self.least_capacity(), MAX_CAPACITY)?;
-        within("the number of words in a transition", self.transition_words, 1, MAX_TRANSITION_WORDS)?;
+        within("the number of words in a row", self.row_words, 1, MAX_ROW_WORDS)?;
         within("the number of published values", self.published_values, 1, MAX_PARAMETERS)?;
         within("the number of learned parameters", self.learned_parameters, 1, MAX_PARAMETERS)?;
         within("the number of values of the learners' state", self.learner_state_values, 1, 4 * MAX_PARAMETERS)?;
@@ -282,14 +285,14 @@ impl SegmentSizes {
     }
 
     /// The sizes for rows alone: one process that stages them one at a time, and learners that share next to nothing.
-    pub fn of_rows(transition_words: usize, capacity: usize) -> Self {
+    pub fn of_rows(row_words: usize, capacity: usize) -> Self {
         Self {
             processes: 1,
             stagers: 1,
-            staged_transitions: 1,
+            staged_rows: 1,
             capacity,
             fanout: 16,
-            transition_words,
+            row_words,
             published_values: 1,
             learned_parameters: 1,
             learner_state_values: 1,
@@ -303,18 +306,18 @@ impl SegmentSizes {
         }
     }
 
-    /// Most transitions that one operation may move: so few that all writers together cannot hold every slot, and so
+    /// Most rows that one operation may move: so few that all writers together cannot hold every slot, and so
     /// few, in number and in bytes, that a repair does not wait long for the operation.
     pub fn chunk(&self) -> usize {
         const MOST_ROWS: usize = 64;
         const MOST_BYTES: usize = 1 << 20;
-        let most_rows = (MOST_BYTES / (8 * self.transition_words.max(1))).clamp(1, MOST_ROWS);
+        let most_rows = (MOST_BYTES / (8 * self.row_words.max(1))).clamp(1, MOST_ROWS);
         (self.capacity.saturating_sub(1) / self.stagers.max(1)).clamp(1, most_rows)
     }
 
-    /// Words between two transitions in the store: slot word and transition, a whole number of cache lines.
+    /// Words between two rows in the store: slot word and row, a whole number of cache lines.
     pub fn slot_words(&self) -> usize {
-        (1 + self.transition_words).next_multiple_of(8)
+        (1 + self.row_words).next_multiple_of(8)
     }
 
     /// Words between two frames in the frame store: slot word and pixels, a whole number of cache lines.
@@ -322,9 +325,9 @@ impl SegmentSizes {
         (1 + self.frame_bytes.div_ceil(8)).next_multiple_of(8)
     }
 
-    /// Words between two staged transitions: target, priority and transition.
+    /// Words between two staged rows: destination, priority and row.
     pub fn staged_words(&self) -> usize {
-        2 + self.transition_words
+        2 + self.row_words
     }
 
     /// Words of one board of statistics.
@@ -332,9 +335,9 @@ impl SegmentSizes {
         if self.statistics_values == 0 { 0 } else { FloatBoard::words_needed(self.statistics_values) }
     }
 
-    /// Words of one staging area: a line of its own words, then the transitions.
+    /// Words of one staging area: a line of its own words, then the rows.
     pub fn staging_area_words(&self) -> usize {
-        (8 + self.staged_transitions * self.staged_words()).next_multiple_of(16)
+        (8 + self.staged_rows * self.staged_words()).next_multiple_of(16)
     }
 
     /// The largest capacity with which the segment, with as many frames as `frames` has for it, takes at most
@@ -385,10 +388,10 @@ mod tests {
         SegmentSizes {
             processes: 12,
             stagers: 9,
-            staged_transitions: 64,
+            staged_rows: 64,
             capacity: 100_000,
             fanout: 8,
-            transition_words: 8,
+            row_words: 8,
             published_values: 4_610,
             learned_parameters: 4_610,
             learner_state_values: 4 * 4_610,
@@ -415,8 +418,8 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_moves_few_transitions_few_bytes_and_never_so_many_that_writers_hold_every_slot() {
-        let chunk = |transition_words, capacity| SegmentSizes { transition_words, capacity, ..cartpole() }.chunk();
+    fn an_operation_moves_few_rows_few_bytes_and_never_so_many_that_writers_hold_every_slot() {
+        let chunk = |row_words, capacity| SegmentSizes { row_words, capacity, ..cartpole() }.chunk();
         assert_eq!([8, 2_000, 13_000, 1 << 20].map(|words| chunk(words, 100_000)), [64, 64, 10, 1]);
         assert_eq!([10, 91, 1_000].map(|capacity| chunk(8, capacity)), [1, 10, 64]);
     }

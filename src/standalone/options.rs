@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::ReplayError;
 use crate::config::schedule::linear;
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::replay::{Element, Field, RateLimiter, Schema};
 use crate::segment::description::FieldDescription;
-use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_TRANSITION_WORDS, SegmentSizes};
+use crate::segment::layout::{Layout, MAX_CAPACITY, MAX_FRAME_BYTES, MAX_ROW_WORDS, SegmentSizes};
 
 /// Most steps that become one transition.
 pub const MOST_N_STEPS: usize = 1_000;
 
 /// Transitions that a participant stages before it flushes them.
-const STAGED_TRANSITIONS: usize = 64;
+const STAGED_ROWS: usize = 64;
 /// Children per node of the tree, measured best over search and update (docs/sum-tree.md).
 pub(super) const FANOUT: usize = 16;
 /// Room for the options in the segment.
@@ -121,7 +121,7 @@ impl Options {
     /// How the run with this configuration uses its replay, whose transitions have these `fields`, and which has room for so many `frames`.
     pub(super) fn of_run(config_toml: &str, fields: &[FieldDescription], frames: usize) -> Result<Self, ReplayError> {
         let config = Config::parse(config_toml, "the run's configuration", &[])?.config;
-        if config.rows() == Rows::Fragments {
+        if config.row_kind() == RowKind::Fragments {
             return Err(ReplayError::Fragments { algorithm: config.algorithm.name });
         }
         let replay = &config.replay;
@@ -154,7 +154,7 @@ impl Options {
         let layout = Layout::new(SegmentSizes {
             processes: 2 * self.participants,
             stagers: self.participants,
-            staged_transitions: STAGED_TRANSITIONS,
+            staged_rows: STAGED_ROWS,
             fanout: if self.prioritized { FANOUT } else { 0 },
             frames: self.frames,
             frame_bytes: schema.frame_bytes(),
@@ -171,8 +171,7 @@ impl Options {
             let element =
                 field.element().ok_or_else(|| invalid("its dtype is none of bool and the integers and floats of up to 8 bytes"))?;
             let length = field.shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis));
-            let (most_bytes, whole) =
-                if field.stack > 0 { (MAX_FRAME_BYTES, "a frame") } else { (8 * MAX_TRANSITION_WORDS, "a transition") };
+            let (most_bytes, whole) = if field.stack > 0 { (MAX_FRAME_BYTES, "a frame") } else { (8 * MAX_ROW_WORDS, "a transition") };
             let most = most_bytes / element.size_bytes();
             let length = length.filter(|length| (1..=most).contains(length)).ok_or_else(|| {
                 invalid(&format!(

@@ -8,7 +8,7 @@ use super::patience::Patience;
 use super::steps::Steps;
 use super::{Options, ReplayError, ReplayHandle, Sides, check_errors};
 use crate::replay::leaderless::InTheWay;
-use crate::replay::staging::TransitionWriter;
+use crate::replay::staging::RowWriter;
 use crate::replay::{Element, Priority, RecentFrames, Replay, Schema, StagingArea, Turn, leaderless};
 
 /// How long a process that adds waits for one that draws: for one that was killed to be started again, or for one
@@ -198,7 +198,7 @@ impl ReplayHandle {
 
 /// Write row `row` of `columns` as `transition`, with the names of the frames for fields that are made of frames.
 fn write_row(
-    transition: &mut TransitionWriter<'_, '_>,
+    transition: &mut RowWriter<'_, '_>,
     schema: &Schema,
     columns: &[&[u8]],
     row: usize,

@@ -44,10 +44,10 @@ pub fn sizes() -> SegmentSizes {
     SegmentSizes {
         processes: 4,
         stagers: 2,
-        staged_transitions: 8,
+        staged_rows: 8,
         capacity: CAPACITY,
         fanout: 8,
-        transition_words: schema().words(),
+        row_words: schema().words(),
         published_values: 10,
         learned_parameters: 10,
         learner_state_values: 40,

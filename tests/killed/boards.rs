@@ -18,7 +18,7 @@ const PARAMETERS: usize = 32;
 const METRICS: &[Metric] = &[Metric::sum("loss")];
 
 fn run() -> Run {
-    Run::new(Sizes { capacity: 16, network_parameters: PARAMETERS, processes: 4, staged_transitions: 2, ..Sizes::default() })
+    Run::new(Sizes { capacity: 16, network_parameters: PARAMETERS, processes: 4, staged_rows: 2, ..Sizes::default() })
 }
 
 /// Sweep `operation`, with `check` of each state; it says which of the outcomes it saw, and all of them must be seen.

@@ -90,12 +90,8 @@ fn after_any_kill_the_tree_is_exact_and_every_committed_transition_is_there_once
     const MOST_PER_LIFE: u32 = 150;
     let kills = count_from_environment("SHOAL_TEST_KILLS", 300);
     let lives = usize::try_from(kills).expect("a small count") + WRITERS + UPDATERS + 8;
-    let run = Run::new(Sizes {
-        capacity: lives * MOST_PER_LIFE as usize,
-        staged_transitions: 24,
-        network_parameters: lives + 64,
-        ..Sizes::default()
-    });
+    let run =
+        Run::new(Sizes { capacity: lives * MOST_PER_LIFE as usize, staged_rows: 24, network_parameters: lives + 64, ..Sizes::default() });
     let mut random = random(42);
     let mut next_life = 0u32;
     let mut life_of = [0u32; WRITERS + UPDATERS];

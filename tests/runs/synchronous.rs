@@ -215,7 +215,7 @@ fn fragments_that_were_learned_from_are_in_a_checkpoint_only_if_they_may_be_repl
         let mut run = start_preset(preset, &changes);
         run.succeed();
         let checkpoint = RunCheckpoint::open(&run.checkpoints()[0]).unwrap();
-        let row_bytes = 8 * checkpoint.manifest().layout.transition_words as u64;
+        let row_bytes = 8 * checkpoint.manifest().layout.row_words as u64;
         let bytes = std::fs::metadata(checkpoint.path().join("replay.shoal")).unwrap().len();
         assert_eq!(bytes > row_bytes, are_kept, "{bytes} bytes, {row_bytes} of a row: {preset}, {replay_share:?}");
     }

@@ -30,7 +30,7 @@ pub fn algorithm(config: &Config) -> Box<dyn Algorithm> {
 pub fn segment(algorithm: &dyn Algorithm) -> Segment {
     let sizes = algorithm.sizes();
     let layout = Layout::new(SegmentSizes {
-        staged_transitions: ROWS,
+        staged_rows: ROWS,
         fanout: 8,
         published_values: sizes.published,
         learned_parameters: sizes.learned,

@@ -158,7 +158,7 @@ impl World {
         let sizes = algorithm.sizes();
         let layout = Layout::new(SegmentSizes {
             processes: 2,
-            staged_transitions: algorithm.experience().storage().largest_flush_rows + 1,
+            staged_rows: algorithm.experience().storage().largest_flush_rows + 1,
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,

@@ -174,7 +174,7 @@ mod tests {
         let algorithm = algorithms::build(&config, &environment).unwrap();
         let parameters = vec![0.0f32; algorithm.sizes().published];
         let segment = Segment::of_sizes(SegmentSizes {
-            staged_transitions: algorithm.experience().storage().largest_flush_rows,
+            staged_rows: algorithm.experience().storage().largest_flush_rows,
             published_values: parameters.len(),
             ..SegmentSizes::of_rows(algorithm.schema().words(), 64)
         });

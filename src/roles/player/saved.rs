@@ -9,7 +9,7 @@ use super::PlayError;
 use crate::algorithms::{self, LATENT, VALUE};
 use crate::checkpoint::{Checkpoints, PolicyWeights, RunCheckpoint};
 use crate::config::schema::AutoEncoderConfig;
-use crate::config::{Config, Key, Rows};
+use crate::config::{Config, Key, RowKind};
 use crate::environments::EnvironmentError;
 use crate::networks::NetworkSpec;
 use crate::shell::word;
@@ -256,7 +256,7 @@ fn with_network_of(PolicyWeights { spec, metadata, .. }: &PolicyWeights, mut con
     config.network.convolutions = spec.convolutions();
     config.network.hidden = spec.hidden();
     config.network.dueling = spec.is_dueling();
-    if config.rows() == Rows::Fragments {
+    if config.row_kind() == RowKind::Fragments {
         config.network.separate_value = Some(spec.head_outputs(VALUE).is_none());
         // Any weight: whoever acts has no decoder.
         let encoded = |latent| AutoEncoderConfig { coefficient: 1.0, latent };

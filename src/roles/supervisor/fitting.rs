@@ -7,7 +7,7 @@ use super::{Prepared, SupervisorError};
 use crate::adaptation::{Incident, Objective, Probe, Range, Ranges, Rules, Setting, Status, Step, Tuner};
 use crate::algorithms::Algorithm;
 use crate::config::fitted::Found;
-use crate::config::{Config, Key, Loaded, Rows, SLEEPING_ACTORS_PER_CORE};
+use crate::config::{Config, Key, Loaded, RowKind, SLEEPING_ACTORS_PER_CORE};
 use crate::machine::cores;
 use crate::machine::memory::share_of_memory_used;
 use crate::telemetry::Snapshot;
@@ -60,9 +60,9 @@ pub(super) fn planned(loaded: &mut Loaded, ranges: Option<&Ranges>) -> Result<Co
     if let Err(errors) = planned.validate() {
         let ends = planned.setting().flags();
         let problems: Vec<String> = errors.0.iter().map(|error| error.problem.to_string()).collect();
-        let keys = match planned.rows() {
-            Rows::Transitions => "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch",
-            Rows::Fragments => "adaptation.most_actors and adaptation.most_environments",
+        let keys = match planned.row_kind() {
+            RowKind::Transitions => "adaptation.most_actors, adaptation.most_environments and adaptation.largest_batch",
+            RowKind::Fragments => "adaptation.most_actors and adaptation.most_environments",
         };
         let message = format!("at the upper ends of its ranges, which {keys} limit, {ends}: {}", problems.join("; "));
         return Err(loaded.error_at("adaptation.enabled", message).into());

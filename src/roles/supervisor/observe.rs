@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::core_times::CoreTimes;
 use crate::algorithms::exploration;
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::experience::prioritized::beta;
 use crate::machine::machine_time::MachineTime;
 use crate::metrics::{Metric, Tally};
@@ -175,7 +175,8 @@ impl Observer {
             train_length_mean: training.map(|training| self.steps() as f64 / training.episodes as f64),
             stop_eval_return: config.run.stop_eval_return,
             epsilon: config.anneals_epsilon().then(|| exploration::epsilon(&config.algorithm, 0, 1, env_steps)),
-            beta: (config.replay.prioritized && config.rows() == Rows::Transitions).then(|| f64::from(beta(&config.replay, env_steps))),
+            beta: (config.replay.prioritized && config.row_kind() == RowKind::Transitions)
+                .then(|| f64::from(beta(&config.replay, env_steps))),
             learning_rate,
             policy_learning_rate: config.algorithm.policy_learning_rate.map(|rate| rate * (learning_rate / config.learning_rate())),
             actor_time: self.actor_time(segment),
@@ -211,7 +212,7 @@ impl Observer {
             learned: total(Counter::Learned),
             stale_priorities: total(Counter::StalePriorities),
             saturated_priorities: total(Counter::SaturatedPriorities),
-            dropped_fragments: if config.rows() == Rows::Fragments { total(Counter::DroppedRows) + overwritten(segment) } else { 0 },
+            dropped_fragments: if config.row_kind() == RowKind::Fragments { total(Counter::DroppedRows) + overwritten(segment) } else { 0 },
             replayed_fragments: total(Counter::ReplayedRows),
             replay_size: inserted.min(capacity),
             replay_capacity: capacity,

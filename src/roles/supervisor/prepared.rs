@@ -14,7 +14,7 @@ use crate::algorithms::{Algorithm, AlgorithmError};
 use crate::catalogue::Catalogue;
 use crate::config::fitted::Found;
 use crate::config::schema::{AlgorithmConfig, MOST_NAME_CHARACTERS, Split};
-use crate::config::{Config, ConfigError, Difference, Loaded, Rows};
+use crate::config::{Config, ConfigError, Difference, Loaded, RowKind};
 use crate::environments::{ActionSpace, EnvironmentError, EnvironmentSpec, Examined, Moment};
 use crate::experience::fragment::FragmentShape;
 use crate::machine::memory::Budget;
@@ -22,7 +22,7 @@ use crate::machine::{Machine, cores};
 use crate::networks;
 use crate::rendezvous::Registry;
 use crate::roles::configured_environment;
-use crate::segment::layout::MAX_TRANSITION_WORDS;
+use crate::segment::layout::MAX_ROW_WORDS;
 use crate::telemetry::{self, Console, fault_of};
 
 /// The keys of the arguments of an environment, and of those with which the agent is evaluated and shown.
@@ -159,10 +159,10 @@ impl Prepared {
     fn beyond_any_segment(&self, error: &PlanError) -> ConfigError {
         let steps = self.planned.fragments.length_steps;
         let words_of = |steps| FragmentShape::new(steps, &self.environment).schema().words();
-        let is_too_long = self.planned.rows() == Rows::Fragments && words_of(steps) > MAX_TRANSITION_WORDS;
-        match (1..steps).rev().find(|&fewer| is_too_long && words_of(fewer) <= MAX_TRANSITION_WORDS) {
+        let is_too_long = self.planned.row_kind() == RowKind::Fragments && words_of(steps) > MAX_ROW_WORDS;
+        match (1..steps).rev().find(|&fewer| is_too_long && words_of(fewer) <= MAX_ROW_WORDS) {
             Some(fewer) => {
-                let [bytes, most] = [words_of(steps), MAX_TRANSITION_WORDS].map(|words| BinaryBytes(8 * words as u64));
+                let [bytes, most] = [words_of(steps), MAX_ROW_WORDS].map(|words| BinaryBytes(8 * words as u64));
                 let text = format!("a fragment of {steps} steps takes {bytes}, and one in the replay at most {most}; use at most {fewer}");
                 self.loaded.error_at("fragments.length_steps", text)
             }

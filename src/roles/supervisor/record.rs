@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::Prepared;
 use crate::checkpoint::Content;
-use crate::config::Rows;
+use crate::config::RowKind;
 use crate::config::schema::KeepReplay;
 use crate::replay::ZeroPriority;
 use crate::segment::Segment;
 use crate::telemetry::Remembered;
 
-/// The memory in a checkpoint's manifest.
+/// What a checkpoint's manifest has of the supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SupervisorRecord {
     /// Seconds that the run has taken.
@@ -37,30 +37,30 @@ impl SupervisorRecord {
         serde_json::to_value(later).expect("figures have a spelling in JSON")
     }
 
-    /// What a checkpoint of a run that is not completed is made of, with the record as `memory` has it once the rest is written.
+    /// What a checkpoint of a run that is not completed is made of, with the record as `supervisor_record` has it once the rest is written.
     pub(super) fn content<'a>(
         &self,
         prepared: &Prepared,
         segment: &'a Segment,
         best_weights: &'a Path,
-        memory: &'a dyn Fn(Duration) -> Value,
+        supervisor_record: &'a dyn Fn(Duration) -> Value,
     ) -> Content<'a> {
         let config = &prepared.loaded.config;
         Content {
             segment,
             schema: prepared.algorithm().schema(),
             // A fragment is taken by setting its priority to zero.
-            zero: match config.rows() {
-                Rows::Transitions => ZeroPriority::Unfinished,
-                Rows::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
-                Rows::Fragments => ZeroPriority::Taken,
+            zero: match config.row_kind() {
+                RowKind::Transitions => ZeroPriority::Unfinished,
+                RowKind::Fragments if config.retained_fragments() == 0 => ZeroPriority::TakenForGood,
+                RowKind::Fragments => ZeroPriority::Taken,
             },
             incarnation: None,
             with_replay: config.checkpoint.replay != KeepReplay::Never,
             longest_rest: Duration::ZERO,
             best_weights,
             best_env_steps: self.remembered.best.map(|best| best.env_steps),
-            memory,
+            supervisor_record,
         }
     }
 }

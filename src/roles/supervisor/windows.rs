@@ -1,7 +1,7 @@
 //! Windows of a run that fits itself: what happened between two moments.
 
 use crate::adaptation::{AllowedSamples, Hold, LeastWindow, NarrowBand, Setting, Window};
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::telemetry::Snapshot;
 
 /// How much a window of a run of `config` has to hold.
@@ -24,7 +24,7 @@ impl Ratio {
     /// The ratio of a run of transitions; `None` if no limiter holds its sides together, or if it has fragments,
     /// each of which is taken once.
     fn of(config: &Config) -> Option<Self> {
-        let samples_per_insert = config.replay.samples_per_insert.filter(|_| config.rows() == Rows::Transitions)?;
+        let samples_per_insert = config.replay.samples_per_insert.filter(|_| config.row_kind() == RowKind::Transitions)?;
         Some(Self {
             samples_per_insert,
             hold: config.adaptation.hold,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::period::{ENVIRONMENT, INFERENCE, INSERT, Period};
 use super::{Context, WAITING_FROM, share};
-use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, Rows};
+use crate::config::{Config, Key, LEAST_TRANSITIONS_PER_LEARNER, RowKind};
 use crate::readable::{percent, short};
 
 /// Cores that must have been idle, on average, before one more process is worth it.
@@ -97,7 +97,7 @@ fn larger_batch(config: &Config) -> Option<Advice> {
     }
     let why = "a GPU takes more at once in little more time, which changes what is learned; with today's batch a core may be faster";
     let mut larger = advice("learner.batch_size", now, to, why);
-    if config.rows() == Rows::Transitions && config.replay.min_size < to {
+    if config.row_kind() == RowKind::Transitions && config.replay.min_size < to {
         larger.set.extend(advice("replay.min_size", config.replay.min_size, to, "").set);
     }
     // Where nobody has set the batch of PPO, its parts follow it, and would no longer once it is set.
@@ -135,7 +135,7 @@ fn more_learners(config: &Config, idle_cores: f64) -> Option<usize> {
 
 /// Whether every one of `count` learners can have an equal share of the batch, of whole rows.
 fn can_share_batch(config: &Config, count: usize) -> bool {
-    let row = if config.rows() == Rows::Fragments { config.fragments.length_steps } else { 1 };
+    let row = if config.row_kind() == RowKind::Fragments { config.fragments.length_steps } else { 1 };
     config.learner.batch_size.is_multiple_of(count * row)
 }
 
@@ -148,7 +148,7 @@ pub(super) fn warn_of_older_fragments(advice: &mut Advice, config: &Config) {
     let advised =
         |key: &str, now: usize| advice.set.iter().find(|change| change.key == key).and_then(|change| change.to.parse().ok()).unwrap_or(now);
     let wanted = advised("actor.count", actors) * advised("actor.environments", environments);
-    if config.rows() == Rows::Fragments && wanted > (actors * environments).max(config.fragments_per_batch()) {
+    if config.row_kind() == RowKind::Fragments && wanted > (actors * environments).max(config.fragments_per_batch()) {
         advice.why += if config.learns_in_parts() {
             ", which changes what is learned: the batch grows with the environments or, if it is configured, fragments are older when \
              they are learned from"

@@ -18,7 +18,7 @@ pub(crate) use judged::{Judged, as_training_ended};
 use self::period::Period;
 use super::{RunRecord, Snapshot, share};
 use crate::config::schema::OnFull;
-use crate::config::{Config, Rows};
+use crate::config::{Config, RowKind};
 use crate::readable::{self, counted, percent, short};
 
 /// A side that waits for less of its time than this is busy.
@@ -156,7 +156,7 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
     let mut verdict = match samples_per_insert(&context.config) {
         _ if context.config.is_synchronous() => one_process(&period, context),
         Some(ratio) => limited(&period, ratio, context),
-        None if context.config.rows() == Rows::Fragments => overwriting(&period, context),
+        None if context.config.row_kind() == RowKind::Fragments => overwriting(&period, context),
         None => free_running(&period, context),
     };
     if period.is_crowded_out(context) {
@@ -184,9 +184,9 @@ pub fn verdict_since(first: &Snapshot, started: Option<&Snapshot>, now: &Snapsho
 /// Samples per insert that the rate limiter holds; `None` without one. Fragments for which actors wait are each taken
 /// once.
 fn samples_per_insert(config: &Config) -> Option<f64> {
-    match config.rows() {
-        Rows::Transitions => config.replay.samples_per_insert,
-        Rows::Fragments => (config.fragments.on_full == OnFull::Wait).then_some(1.0),
+    match config.row_kind() {
+        RowKind::Transitions => config.replay.samples_per_insert,
+        RowKind::Fragments => (config.fragments.on_full == OnFull::Wait).then_some(1.0),
     }
 }
 
@@ -215,9 +215,9 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Diagnosis {
     let actors_wait = share(period.actor.limiter_wait_s, period.actor.total_s());
     let learners_wait = share(period.learner.limiter_wait_s, period.learner.total_s());
     let (actors_waited, learners_waited) = (percent(actors_wait), percent(learners_wait));
-    let (actors_wait_for, learners_wait_for) = match context.config.rows() {
-        Rows::Transitions => ("the rate limiter", "new transitions"),
-        Rows::Fragments => ("learners to take a batch", "new fragments"),
+    let (actors_wait_for, learners_wait_for) = match context.config.row_kind() {
+        RowKind::Transitions => ("the rate limiter", "new transitions"),
+        RowKind::Fragments => ("learners to take a batch", "new fragments"),
     };
     if actors_wait >= WAITING_FROM && actors_wait >= CLEARLY_MORE * learners_wait {
         let mut advice = advice::faster_learners(period, context);
@@ -243,12 +243,12 @@ fn limited(period: &Period, ratio: f64, context: &Context) -> Diagnosis {
         if period.spare_cores(context.cores) < advice::IDLE_FROM {
             return all_busy(period, &format!("{waited}, since they have to take turns"), context);
         }
-        return match context.config.rows() {
-            Rows::Transitions => {
+        return match context.config.row_kind() {
+            RowKind::Transitions => {
                 let evidence = format!("{waited} at {} samples per insert", short(ratio));
                 Diagnosis { bottleneck: Bottleneck::RateLimiter, evidence, advice: advice::wider_band(context).into_iter().collect() }
             }
-            Rows::Fragments => {
+            RowKind::Fragments => {
                 let advice = advice::more_waiting_fragments(&context.config).into_iter().collect();
                 Diagnosis { bottleneck: Bottleneck::Turns, evidence: waited, advice }
             }

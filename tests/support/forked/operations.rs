@@ -80,7 +80,7 @@ impl Case {
             capacity: CAPACITY,
             fanout: self.fanout,
             processes: 3,
-            staged_transitions: 5,
+            staged_rows: 5,
             network_parameters: 1,
             learners: 1,
             ..Sizes::default()

@@ -38,7 +38,7 @@ impl Payload {
         &self.schema
     }
 
-    /// Stage the transition called `identity`. `priority` as in `TransitionWriter::commit`.
+    /// Stage the transition called `identity`. `priority` as in `RowWriter::commit`.
     pub fn stage(&self, area: StagingArea<'_>, identity: Identity, priority: Option<Priority>) {
         let (floats, bytes) = filler(identity);
         let mut writer = area.write(&self.schema);

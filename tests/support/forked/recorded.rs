@@ -33,7 +33,7 @@ impl<E: Experience> Recorded<E> {
         let layout = Layout::new(SegmentSizes {
             processes,
             stagers: processes,
-            staged_transitions: staged,
+            staged_rows: staged,
             frames,
             frame_bytes: schema.frame_bytes(),
             ..SegmentSizes::of_rows(schema.words(), capacity)

@@ -31,8 +31,8 @@ pub struct Sizes {
     pub fanout: usize,
     /// Processes, all with staging areas.
     pub processes: usize,
-    /// Transitions in a staging area.
-    pub staged_transitions: usize,
+    /// Rows in a staging area.
+    pub staged_rows: usize,
     /// Parameters of the network; the learners' state, four times as long, is the tests' own scratch space.
     pub network_parameters: usize,
     /// Learners.
@@ -43,7 +43,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { capacity: 256, fanout: 8, processes: 8, staged_transitions: 64, network_parameters: 256, learners: 3, statistics_values: 0 }
+        Self { capacity: 256, fanout: 8, processes: 8, staged_rows: 64, network_parameters: 256, learners: 3, statistics_values: 0 }
     }
 }
 
@@ -159,11 +159,11 @@ impl Drop for Run {
 
 /// The layout of a run of these sizes.
 pub fn layout(sizes: Sizes, schema: &Schema) -> Layout {
-    let Sizes { capacity, fanout, processes, staged_transitions, network_parameters, learners, statistics_values } = sizes;
+    let Sizes { capacity, fanout, processes, staged_rows, network_parameters, learners, statistics_values } = sizes;
     Layout::new(SegmentSizes {
         processes,
         stagers: processes,
-        staged_transitions,
+        staged_rows,
         fanout,
         published_values: network_parameters,
         learned_parameters: network_parameters,

@@ -153,10 +153,10 @@ impl Plan {
         let layout = Layout::new(SegmentSizes {
             processes: slots.count(),
             stagers: slots.stagers(),
-            staged_transitions: storage.largest_flush_rows + 1,
+            staged_rows: storage.largest_flush_rows + 1,
             capacity: storage.capacity,
             fanout: storage.fanout,
-            transition_words: schema.words(),
+            row_words: schema.words(),
             published_values: sizes.published,
             learned_parameters: sizes.learned,
             learner_state_values: sizes.state,

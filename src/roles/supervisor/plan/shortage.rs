@@ -4,7 +4,7 @@
 use indicatif::BinaryBytes;
 
 use super::Plan;
-use crate::config::Rows;
+use crate::config::RowKind;
 use crate::segment::Region;
 
 impl Plan {
@@ -15,16 +15,16 @@ impl Plan {
         }
         // `None` if not even the smallest replay fits.
         let fitting = self.layout.sizes().largest_capacity(available, |capacity| self.frames(capacity));
-        match (self.beginning.config.rows(), fitting) {
-            (Rows::Transitions, _) if self.beginning.goes_on_after.is_some() => {
+        match (self.beginning.config.row_kind(), fitting) {
+            (RowKind::Transitions, _) if self.beginning.goes_on_after.is_some() => {
                 self.beside_what_stays(available, "replay.capacity", &[Region::Tree, Region::Store, Region::Frames])
             }
-            (Rows::Fragments, None) if self.beginning.goes_on_after.is_some() => {
+            (RowKind::Fragments, None) if self.beginning.goes_on_after.is_some() => {
                 self.beside_what_stays(available, "fragments.length_steps", &[])
             }
             (_, None) => self.beside_the_replay(),
-            (Rows::Transitions, Some(most)) => self.fewer_transitions(most),
-            (Rows::Fragments, Some(most)) => self.fewer_fragments(most),
+            (RowKind::Transitions, Some(most)) => self.fewer_transitions(most),
+            (RowKind::Fragments, Some(most)) => self.fewer_fragments(most),
         }
     }
 
@@ -98,7 +98,7 @@ impl Plan {
         let networks = self.keys_of_networks();
         let remedy = match largest {
             Region::Pictures => "set visualizer.enabled=false".to_owned(),
-            Region::Staging if self.beginning.config.rows() == Rows::Fragments => {
+            Region::Staging if self.beginning.config.row_kind() == RowKind::Fragments => {
                 format!("lower {actors}, actor.attach_slots or fragments.length_steps")
             }
             Region::Staging => format!("lower {}", self.keys_of_flushes()),

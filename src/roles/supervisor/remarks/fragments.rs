@@ -1,6 +1,6 @@
 //! Remarks on fragments: those that wait for later batches, and those that a time limit cuts short.
 
-use crate::config::{Config, Rows, multiple_near};
+use crate::config::{Config, RowKind, multiple_near};
 use crate::readable::{counted, grouped};
 
 /// Batches with a smaller share of their steps differ from what a configuration says.
@@ -9,7 +9,7 @@ const LEAST_SHARE_OF_A_BATCH: f64 = 0.8;
 /// Fragments wait for later batches if there are more environments than a batch has fragments. `keys` name the keys
 /// that decide how many environments there are.
 pub(in crate::roles::supervisor) fn fragments_that_wait(config: &Config, environments: usize, keys: &str) -> Option<String> {
-    if config.rows() != Rows::Fragments || environments <= config.fragments_per_batch() {
+    if config.row_kind() != RowKind::Fragments || environments <= config.fragments_per_batch() {
         return None;
     }
     let fragments = config.fragments_per_batch();
@@ -60,7 +60,7 @@ pub(in crate::roles::supervisor) fn fragments_beyond_the_limit(
 ) -> Option<String> {
     let limit = time_limit_steps? as usize;
     let length = config.fragments.length_steps;
-    if config.rows() != Rows::Fragments || limit == 0 {
+    if config.row_kind() != RowKind::Fragments || limit == 0 {
         return None;
     }
     let of_an_episode = limit.div_ceil(length);

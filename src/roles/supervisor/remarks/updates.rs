@@ -1,7 +1,7 @@
 //! Remarks on updates: targets that hardly follow them, and a run that ends before the first or before any is used.
 
 use crate::config::schema::{AlgorithmConfig, Split, TRANSITION_ALGORITHMS};
-use crate::config::{Config, Rows, TargetNetworks};
+use crate::config::{Config, RowKind, TargetNetworks};
 use crate::readable::grouped;
 
 /// A target network that is further behind the learned one hardly follows it.
@@ -35,8 +35,8 @@ pub(super) fn slow_target(config: &Config) -> Option<String> {
 /// The environment steps that a run takes before its first update, the keys that they follow from, and what may have it
 /// come earlier.
 fn first_update(config: &Config) -> (u64, &'static str, &'static str) {
-    match config.rows() {
-        Rows::Fragments => {
+    match config.row_kind() {
+        RowKind::Fragments => {
             // The environments of an actor complete their first fragments at the same time, however few of them a
             // batch has.
             let first = config.actor.environments * config.fragments.length_steps;
@@ -44,7 +44,7 @@ fn first_update(config: &Config) -> (u64, &'static str, &'static str) {
                 (config.learner.batch_size, "learner.batch_size").max((first, "actor.environments * fragments.length_steps"));
             (needed as u64, keys, " unless time limits end fragments early")
         }
-        Rows::Transitions => (config.replay.min_size as u64, "replay.min_size", ""),
+        RowKind::Transitions => (config.replay.min_size as u64, "replay.min_size", ""),
     }
 }
 

@@ -23,7 +23,7 @@ use super::{Plan, Prepared, SupervisorError};
 use crate::algorithms::{Algorithm, Statistics};
 use crate::catalogue::Catalogue;
 use crate::checkpoint::{CheckpointError, Checkpoints, Filled, Restored, RowsIn, RunCheckpoint, SavedStatistics};
-use crate::config::{Config, Loaded, Resume, Rows, changes_that_do_not_fit, overrides_that_do_not_fit};
+use crate::config::{Config, Loaded, Resume, RowKind, changes_that_do_not_fit, overrides_that_do_not_fit};
 use crate::rendezvous::Registry;
 use crate::replay::Schema;
 use crate::roles::evaluator;
@@ -92,7 +92,7 @@ impl Resumption {
     }
 
     fn of(folder: RunFolder, checkpoint: RunCheckpoint, settings: EarlierSettings) -> Result<Self, ResumeError> {
-        let supervisor_record = serde_json::from_value(checkpoint.manifest().memory.clone())
+        let supervisor_record = serde_json::from_value(checkpoint.manifest().supervisor_record.clone())
             .map_err(|error| CheckpointError::Damaged { path: checkpoint.path().into(), problem: error.to_string() })?;
         Ok(Self { folder, checkpoint, supervisor_record, kept: None, rows: RowsIn::Checkpoint, settings })
     }
@@ -238,14 +238,14 @@ impl Resumption {
         }
         let saved = &manifest.layout;
         // Fragments are of use for moments only: others may have room for other numbers of them.
-        let fits = config.rows() == Rows::Transitions || saved.capacity == sizes.capacity;
+        let fits = config.row_kind() == RowKind::Transitions || saved.capacity == sizes.capacity;
         if !fits && self.kept.is_none() {
             self.rows = RowsIn::Nothing;
         }
         let capacity = if fits { saved.capacity } else { sizes.capacity };
         for (what, found, expected) in [
             ("a replay.capacity of", capacity, sizes.capacity),
-            ("words in a row:", saved.transition_words, sizes.transition_words),
+            ("words in a row:", saved.row_words, sizes.row_words),
             (
                 "other actor.environments, numbers of actors, adaptation.most_actors or adaptation.most_environments, or another version \
                  of this program, so that its frames are",

@@ -27,7 +27,7 @@ impl Session {
                 Visitor::Actor => format!(" after {}", work_done(role, work)),
                 Visitor::Guest => String::new(),
             };
-            let saved = loss(&repaired, role, None, self.config().rows());
+            let saved = loss(&repaired, role, None, self.config().row_kind());
             let last_words = slot.last_words();
             let (headline, details) = headline_and_details(&last_words);
             let why = if headline.is_empty() { String::new() } else { format!(" ({headline})") };

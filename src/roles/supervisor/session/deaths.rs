@@ -66,7 +66,7 @@ impl Session {
         }
         if was_dismissed {
             if !is_orderly {
-                let saved = loss(&exit.repaired, exit.planned.role, None, self.config().rows());
+                let saved = loss(&exit.repaired, exit.planned.role, None, self.config().row_kind());
                 self.tell_without_replacement(&exit, was_dismissed, &saved);
             }
             return self.match_actors_to_setting();
@@ -180,7 +180,7 @@ impl Session {
             return;
         }
         let next = if wait.is_zero() { "restarting now".into() } else { format!("restarting in {} s", wait.as_secs()) };
-        let saved = loss(&exit.repaired, planned.role, leader, self.prepared.loaded.config.rows());
+        let saved = loss(&exit.repaired, planned.role, leader, self.prepared.loaded.config.row_kind());
         let Exit { pid, who, how, details, work, .. } = exit;
         let event = format!("{who} (pid {pid}) {how} (after {work}); {saved}; {next} ({times} of {limit})");
         let details = watched.untold(details);

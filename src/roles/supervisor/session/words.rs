@@ -1,6 +1,6 @@
 //! What people are told of a process that has died.
 
-use crate::config::Rows;
+use crate::config::RowKind;
 use crate::readable::{counted, grouped};
 use crate::replay::Repair;
 use crate::segment::processes::Role;
@@ -20,8 +20,8 @@ pub(super) fn work_done(role: Role, work: u64) -> String {
     }
 }
 
-/// What a death cost, in words. `leader` is who leads the learners that are left, and `rows` what is staged.
-pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: Rows) -> String {
+/// What a death cost, in words. `leader` is who leads the learners that are left, and `staged` what it had staged.
+pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, staged: RowKind) -> String {
     let saved = repaired.completed + repaired.inserted;
     match (role, leader) {
         (Role::Learner, Some(leader)) => format!("its replacement goes on from the state of learner {leader}, which leads"),
@@ -29,9 +29,9 @@ pub(super) fn loss(repaired: &Repair, role: Role, leader: Option<usize>, rows: R
         (Role::Evaluator, _) => "its evaluation is lost".into(),
         (Role::Visualizer, _) => "nothing of the run is lost".into(),
         _ if saved > 0 => {
-            let row = match rows {
-                Rows::Transitions => "transition",
-                Rows::Fragments => "fragment",
+            let row = match staged {
+                RowKind::Transitions => "transition",
+                RowKind::Fragments => "fragment",
             };
             format!("what it had staged was saved: {}", counted(saved, row))
         }

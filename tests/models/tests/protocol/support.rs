@@ -39,7 +39,7 @@ pub fn schema() -> Schema {
 
 /// Sizes of a small replay for `processes` processes, all of which stage.
 pub fn sizes(processes: usize, capacity: usize) -> SegmentSizes {
-    SegmentSizes { processes, stagers: processes, staged_transitions: 4, fanout: 4, ..SegmentSizes::of_rows(2, capacity) }
+    SegmentSizes { processes, stagers: processes, staged_rows: 4, fanout: 4, ..SegmentSizes::of_rows(2, capacity) }
 }
 
 /// A segment in which the control words with these numbers, and whatever else `takes_part` says, are explored.

@@ -1,8 +1,8 @@
 //! The name of what lies in a slot: the slot and the generation it had there.
 
-/// A slot and a generation, in one word. Generations count from 1, so no target is 0.
+/// A slot and a generation, in one word. Generations count from 1, so no name is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct Name {
     /// Which slot.
     pub slot: usize,
     /// How often it had been claimed.
@@ -11,7 +11,7 @@ pub struct Target {
 
 const SLOT_BITS: u32 = 24;
 
-impl Target {
+impl Name {
     /// As one word.
     pub fn to_bits(self) -> u64 {
         self.slot as u64 | self.generation << SLOT_BITS
