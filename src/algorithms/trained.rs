@@ -90,22 +90,22 @@ impl Trained {
 
     /// [`Self::step`] against `gradient` times `factor`, without a pass that multiplies it.
     pub(super) fn step_scaled(&mut self, gradient: &[f32], factor: f32, learning_rate: f32) -> f32 {
-        let (norm, factors) = self.clip(gradient, factor);
+        let (norm, factors) = self.norm_and_factors(gradient, factor);
         if norm.is_finite() {
-            self.step_clipped(gradient, factors, learning_rate);
+            self.step_by(gradient, factors, learning_rate);
         }
         norm
     }
 
     /// The norm of `gradient` times `factor`, of this network and others that are to be clipped with it, and the factors
     /// with which each of them makes its step: `factor`, and what then clips all of them together.
-    pub(super) fn clip(&self, gradient: &[f32], factor: f32) -> (f32, [f32; 2]) {
+    pub(super) fn norm_and_factors(&self, gradient: &[f32], factor: f32) -> (f32, [f32; 2]) {
         let (norm, scale) = norm_and_scale(gradient, factor, self.max_gradient_norm);
         (norm, [factor, scale])
     }
 
-    /// One step against `gradient` times what [`Self::clip`] gave beside a norm that is finite.
-    pub(super) fn step_clipped(&mut self, gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
+    /// One step against `gradient` times what [`Self::norm_and_factors`] gave beside a norm that is finite.
+    pub(super) fn step_by(&mut self, gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
         let adam = &mut self.adam;
         self.online.update_parameters(&mut |parameters| adam.step_scaled(parameters, gradient, factors, learning_rate));
     }

@@ -126,10 +126,10 @@ impl TrainedPolicy {
         let value_parameters = self.value.as_ref().map_or(0, ValueNetwork::len);
         let (together, decoder_gradient) = gradient.split_at(self.network.len() + value_parameters);
         let decoder_norm = self.decoder.as_mut().map_or(0.0, |decoder| decoder.step(decoder_gradient, factor, learning_rate));
-        let (norm, factors) = self.network.clip(together, factor);
+        let (norm, factors) = self.network.norm_and_factors(together, factor);
         if norm.is_finite() {
             let (network_gradient, value_gradient) = together.split_at(self.network.len());
-            self.network.step_clipped(network_gradient, factors, learning_rate);
+            self.network.step_by(network_gradient, factors, learning_rate);
             if let Some(value) = &mut self.value {
                 value.step(value_gradient, factors, learning_rate);
             }

@@ -61,9 +61,9 @@ impl ValueNetwork {
         &self.policy_outputs
     }
 
-    /// As [`Trained::step_clipped`], where `factors` also clip the policy's gradient.
+    /// As [`Trained::step_by`], where `factors` also clip the policy's gradient.
     pub(super) fn step(&mut self, gradient: &[f32], factors: [f32; 2], learning_rate: f32) {
-        self.network.step_clipped(gradient, factors, learning_rate);
+        self.network.step_by(gradient, factors, learning_rate);
     }
 
     pub(super) fn save(&self, writer: &mut StateWriter<'_>) {
