@@ -7,7 +7,7 @@ as it is, adapting, split in two and with two learners, beside Stable-Baselines3
 
 `rates` runs each with its default setting and, except the adapting run, with every combination of environment processes and
 batch size. The best setting trains most transitions per second. `goals` runs each with its default setting and, if `--best`
-names what `rates --out` wrote, with its best setting.
+names what `rates --out` wrote, with its best setting; *first / it* is the wall time of the first of a task divided by that of each.
 
 Each makes one update per environment step with networks of 256-256 (the libraries' defaults; TD3 of Stable-Baselines3 has
 400-300) and may use every core. All take turns, round by round.
@@ -191,7 +191,7 @@ def goals(arguments, interpreter):
             for name, all_of in found.items():
                 yield {
                     "environment": environment, "algorithm": algorithm, "who": name,
-                    "wall (s)": round(walls_s[name], 1), f"{first} / it": round(walls_s[first] / walls_s[name], 2),
+                    "wall (s)": round(walls_s[name], 1), "first / it": round(walls_s[first] / walls_s[name], 2),
                     "CPU-seconds": round(statistics.median(one["cpu_s"] for one in all_of), 1),
                     "steps": int(statistics.median(one["env_steps"] for one in all_of)),
                     "confirmed": f"{sum(one['confirmed'] for one in all_of)} of {len(all_of)}",
@@ -215,12 +215,15 @@ def main():
     parser.add_argument("--supervisor", default=runs.DEFAULT_SUPERVISOR)
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    if not arguments.variants and not arguments.libraries:
+        parser.error("name a variant of Shoal or a library")
     rows = []
     for row in {"rates": rates, "goals": goals}[arguments.what](arguments, peers.python()):
         rows.append(row)
         print(runs.table([row]), flush=True)
         runs.write(arguments.out, {"machine": runs.machine(), "rows": rows})
-    print(f"\n{runs.table(rows)}\n\n{runs.machine()}")
+    if rows:
+        print(f"\n{runs.table(rows)}\n\n{runs.machine()}")
 
 
 if __name__ == "__main__":
